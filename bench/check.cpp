@@ -134,6 +134,20 @@ TEST_P(Check, Reals) {
   }
 }
 
+// One odd shape with padding everywhere: what a simulator can run in seconds.
+TEST_P(Check, Odd) {
+  const bool vector = bench::op_of(GetParam().variant) == Op::kSgemv;
+  const Shape shape = vector ? Shape{19, 1, 37, 40, 1, 1} : Shape{19, 35, 21, 23, 37, 41};
+  Operands operands = bench::make_operands(shape, Values::kIntegers);
+  const auto expected = bench::reference(operands);
+  try {
+    run_once(GetParam(), operands);
+  } catch (const gpu::Unsupported& reason) {
+    GTEST_SKIP() << reason.what();
+  }
+  EXPECT_EQ(bench::fault(operands, expected).value_or(""), "");
+}
+
 TEST_P(Check, Slow) { exact(Size::kSlow); }
 
 TEST_P(Check, Huge) {
