@@ -88,7 +88,8 @@ int run(const Options& options, char* program) {
   bench::selected(options.filter, "");  // a broken expression is bad usage, said before any work
   initialize_library(options, program);
   if (options.list_tests) {  // what there is, without asking any device
-    bench::Suite suite(options, bench::cases(), {cpu::Workspace(options.threads), nullptr});
+    bench::Suite suite(options, bench::cases(options.peers),
+                       {cpu::Workspace(options.threads), nullptr});
     suite.register_rows(true);
     return benchmark::RunSpecifiedBenchmarks() > 0 ? EXIT_SUCCESS : report(options, {}, 0);
   }
@@ -96,7 +97,7 @@ int run(const Options& options, char* program) {
   bench::add_context(options, session.get());
   print_header(options, session.get());
   const bool gpu = session != nullptr;
-  bench::Suite suite(options, bench::cases(),
+  bench::Suite suite(options, bench::cases(options.peers),
                      {cpu::Workspace(options.threads), std::move(session)});
   suite.register_rows(gpu);
 
@@ -127,6 +128,8 @@ int main(int argc, char** argv) {
   } catch (const bench::Usage& error) {
     fmt::print(stderr, "bench: {}\n", error.what());
   } catch (const gpu::NoSuchDevice& error) {
+    fmt::print(stderr, "bench: {}\n", error.what());
+  } catch (const std::invalid_argument& error) {
     fmt::print(stderr, "bench: {}\n", error.what());
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench: {}\n", error.what());
