@@ -1,0 +1,222 @@
+"""Samples (one number per launch) → p-values and intervals of the ratio new/base.
+
+Launches are the samples: repetitions inside one process share its memory layout, clocks and
+neighbours, so they are collapsed to the launch's median before anything here sees them.
+scipy does the tests; what it has not — permutation within blocks — is an exact count here.
+scipy and numpy are imported when first needed: they cost most of a second.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+MIN_TIED_ASYMPTOTIC = 8  # launches a side from which the tie-corrected normal p-value is used
+BLOCK = 4  # launches in one ABBA block
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """new/base: of medians, the Hodges–Lehmann estimate and its interval (None: too few samples)."""
+
+    of_medians: float
+    estimate: float
+    low: float | None
+    high: float | None
+    p: float | None
+    test: str  # what gave p, or why there is none
+
+
+def median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """Coefficient of variation (sample standard deviation / mean); None below two values."""
+    if len(values) < 2:
+        return None
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) / mean
+
+
+def warm_up(values: Sequence[float]) -> int:
+    """How many leading repetitions of one launch are a warm-up: at least two, each lower than the
+    one before it, all above everything in the launch's second half by more than 1 %."""
+    ceiling = max(values[len(values) // 2 :], default=math.inf) * 1.01
+    count = 0
+    while count < len(values) // 2 and values[count] > ceiling:
+        if count and values[count] >= values[count - 1]:
+            break
+        count += 1
+    return count if count >= 2 else 0
+
+
+def smallest_p(base: int, new: int) -> float:
+    """The smallest two-sided p-value that a rank test on so many launches can give."""
+    return min(1.0, 2 / math.comb(base + new, base)) if base and new else 1.0
+
+
+def launches_needed(family: int, alpha: float) -> int:
+    """Launches a side from which one change among `family` rows can survive the correction."""
+    return next(n for n in range(2, 100) if smallest_p(n, n) <= alpha / max(1, family))
+
+
+# ---- independent sides ------------------------------------------------------------------------
+
+
+def compare(base: Sequence[float], new: Sequence[float], confidence: float = 0.95) -> Ratio:
+    """Two independent samples of positive numbers: Mann–Whitney and the interval it inverts to."""
+    import numpy as np
+
+    logs_base, logs_new = np.log(np.asarray(base, float)), np.log(np.asarray(new, float))
+    of_medians = median(new) / median(base)
+    differences = np.sort((logs_new[:, None] - logs_base[None, :]).ravel())
+    estimate = math.exp(float(np.median(differences)))
+    if min(len(base), len(new)) < 2:
+        return Ratio(of_medians, estimate, None, None, None, "1 sample: no test")
+    p, test = _mann_whitney(base, new)
+    cut = _mann_whitney_cut(len(base), len(new), confidence)
+    if cut is None:
+        return Ratio(of_medians, estimate, None, None, p, test)
+    low, high = differences[cut], differences[-1 - cut]
+    return Ratio(of_medians, estimate, math.exp(low), math.exp(high), p, test)
+
+
+def _mann_whitney(base: Sequence[float], new: Sequence[float]) -> tuple[float, str]:
+    from scipy import stats
+
+    if len({*base, *new}) == len(base) + len(new):
+        return float(stats.mannwhitneyu(base, new, method="exact").pvalue), "exact Mann-Whitney"
+    if min(len(base), len(new)) >= MIN_TIED_ASYMPTOTIC:
+        p = float(stats.mannwhitneyu(base, new, method="asymptotic").pvalue)
+        return (1.0 if math.isnan(p) else p), "Mann-Whitney with tie correction"
+    return _permutation_within([*base, *new], [len(base) + len(new)], len(base)), (
+        "exact permutation of tied ranks"
+    )
+
+
+@lru_cache(maxsize=256)
+def _mann_whitney_cut(base: int, new: int, confidence: float) -> int | None:
+    """How many of the sorted pairwise differences lie outside the interval at each end."""
+    from scipy import stats
+
+    cut = None
+    for u in range(base * new // 2 + 1):
+        # Samples whose U statistic is u: scipy's exact p-value of them is P(U ≤ u or as far up).
+        full, rest = divmod(u, new)
+        first = [new + 1.0] * full + [rest + 0.5] + [-1.0] * base
+        first = [value + i * 1e-9 for i, value in enumerate(first[:base])]
+        second = [float(i) for i in range(1, new + 1)]
+        if stats.mannwhitneyu(first, second, method="exact").pvalue > 1 - confidence:
+            break
+        cut = u
+    return cut
+
+
+# ---- interleaved sides ------------------------------------------------------------------------
+
+
+def compare_interleaved(
+    base: Sequence[float], new: Sequence[float], blocks: Sequence[int], confidence: float = 0.95
+) -> Ratio:
+    """Two samples measured in turns; sample i of both sides belongs to the same stretch of time.
+
+    `blocks` are the numbers of pairs in each stretch; whatever drifts between stretches cancels.
+    p: aligned ranks (log time minus its block's mean), permuted exactly within the blocks.
+    Interval: Walsh averages of the paired log ratios, cut as the signed-rank test inverts.
+    """
+    import numpy as np
+
+    logs_base, logs_new = np.log(np.asarray(base, float)), np.log(np.asarray(new, float))
+    d = logs_new - logs_base
+    i, j = np.triu_indices(len(d))
+    walsh = np.sort((d[i] + d[j]) / 2)
+    estimate = math.exp(float(np.median(walsh)))
+    of_medians = median(new) / median(base)
+    if len(d) < 2:
+        return Ratio(of_medians, estimate, None, None, None, "1 sample: no test")
+    aligned: list[float] = []
+    for start, stop in pairwise(np.cumsum([0, *blocks])):
+        both = np.concatenate([logs_base[start:stop], logs_new[start:stop]])
+        aligned += list(np.round(both - both.mean(), 12))
+    p = _permutation_within(aligned, [2 * pairs for pairs in blocks])
+    cut = _signed_rank_cut(len(d), confidence)
+    low, high = (None, None) if cut is None else (math.exp(walsh[cut]), math.exp(walsh[-1 - cut]))
+    return Ratio(of_medians, estimate, low, high, p, f"exact permutation in {len(blocks)} blocks")
+
+
+def choose_blocks(pairs: int, family: int, alpha: float) -> list[int]:
+    """The shortest blocks (in pairs) whose smallest p-value still survives correction over `family`.
+
+    Short blocks take out fast drift, long ones can reach smaller p-values.
+    """
+    for size in range(BLOCK // 2, pairs + 1):
+        blocks = [size] * (pairs // size)
+        blocks[-1] += pairs % size
+        if 2 / math.prod(math.comb(2 * b, b) for b in blocks) <= alpha / max(1, family):
+            return blocks
+    return [pairs] if pairs else []
+
+
+def _permutation_within(values: Sequence[float], sizes: Sequence[int], first: int = 0) -> float:
+    """Exact two-sided p of the rank sum of side one, when sides are exchangeable within blocks.
+
+    `values` holds block after block, in each side one's values before side two's; side one has
+    `first` of a block's values (0: half). Counts every arrangement; ties share their mean rank.
+    """
+    import numpy as np
+    from scipy import stats
+
+    ranks = np.rint(2 * stats.rankdata(values)).astype(int)  # doubled: half ranks become whole
+    total, observed, start = np.ones(1), 0, 0
+    for size in sizes:
+        block, take = ranks[start : start + size], first or size // 2
+        observed += int(block[:take].sum())
+        total = np.convolve(total, _sums(block, take))
+        start += size
+    sums = np.arange(len(total))
+    centre = float((sums * total).sum() / total.sum())
+    extreme = np.abs(sums - centre) >= abs(observed - centre) - 1e-6
+    return min(1.0, float(total[extreme].sum() / total.sum()))
+
+
+def _sums(ranks: "Sequence[int]", take: int) -> "object":
+    """How many subsets of `take` ranks have each sum."""
+    import numpy as np
+
+    counts = np.zeros((take + 1, int(sum(ranks)) + 1))
+    counts[0, 0] = 1
+    for rank in ranks:
+        counts[1:, rank:] += counts[:-1, : counts.shape[1] - rank].copy()
+    return counts[take]
+
+
+@lru_cache(maxsize=64)
+def _signed_rank_cut(pairs: int, confidence: float) -> int | None:
+    """How many of the sorted Walsh averages lie outside the interval at each end."""
+    from scipy import stats
+
+    cut, top = None, pairs * (pairs + 1) // 2
+    for w in range(top // 2 + 1):
+        # Signed ranks whose positive sum is w: take ranks from the top while they fit.
+        signs, rest = [], w
+        for rank in range(pairs, 0, -1):
+            signs.append(rank if rank <= rest else -rank)
+            rest -= rank if rank <= rest else 0
+        if stats.wilcoxon(signs, method="exact").pvalue > 1 - confidence:
+            break
+        cut = w
+    return cut
+
+
+# ---- families ---------------------------------------------------------------------------------
+
+
+def adjust(p_values: Sequence[float]) -> list[float]:
+    """Benjamini–Hochberg over one family of tests."""
+    from scipy import stats
+
+    return [float(p) for p in stats.false_discovery_control(p_values)] if p_values else []
