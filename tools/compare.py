@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares benchmark runs: one word per benchmark that people can trust, and an exit code for a gate.
+"""Compares benchmark runs: a word per benchmark that people can trust, an exit code for a gate.
 
   compare.py benchmarks old.json new.json       two results, folders of launches, or two programs
   compare.py commits main HEAD                  builds both, measures them in turns, compares
@@ -7,12 +7,13 @@
   compare.py csv run.json -o run.csv            a result as a tidy table
 
 A side is a result file, a quoted pattern, a comma list, a folder (each file one launch), - for
-standard input, .gz or not, or a program, which is then launched --launches times, in turns with the
-other side. Words: faster, slower, same (the interval lies inside the margin), unclear, broke, fixed,
-still failing, missing, new, not comparable.
+standard input, .gz or not, or a program, which is then launched --launches times, in turns with
+the other side. Words: faster, slower, same (the interval lies inside the margin), unclear, broke,
+fixed, still failing, missing, new, not comparable.
 
-Exit code: 0 no confirmed regression, 1 regression or broken or missing in NEW (see --fail-on), 2 bad
-usage or unusable input, 3 not comparable, 130 interrupted (what was measured is reported and kept).
+Exit code: 0 no confirmed regression, 1 regression or broken or missing in NEW (see --fail-on),
+2 bad usage or unusable input, 3 not comparable, 130 interrupted (what was measured is reported
+and kept).
 """
 
 import argparse
@@ -22,20 +23,19 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchkit import environment
+from benchkit import environment, options
 from benchkit.errors import INTERRUPTED, OK, REGRESSION, UserError
 
-FAIL_WORDS = ("slower", "broke", "missing", "still failing", "unclear", "context")
 FORMATS = ("json", "csv", "markdown", "junit", "html")
 
 
 def main(arguments: list[str]) -> int:
-    args = parse_arguments(arguments)
+    args = options.parse(arguments, __doc__ or "")
     return VERBS[args.verb](args)
 
 
@@ -48,7 +48,10 @@ def csv_verb(args: argparse.Namespace) -> int:
 
     launches = read(args, args.runs)
     write_outputs({args.output or "-": tables.write_csv(launches)}, launches)
-    return REGRESSION if any(row.status in ("error", "invalid") for la in launches for row in la.rows) else OK
+    failed = sum(row.status in ("error", "invalid") for launch in launches for row in launch.rows)
+    if failed:
+        say(f"{failed} rows were not measured; their time cells are empty")
+    return REGRESSION if failed else OK
 
 
 def within_verb(args: argparse.Namespace) -> int:
@@ -58,8 +61,13 @@ def within_verb(args: argparse.Namespace) -> int:
     launches = read(args, args.runs)
     race = within.race(launches, args.baseline, args.confidence)
     texts = {"json": within.as_json, "csv": within.as_csv, "markdown": within.markdown}
-    wanted = {getattr(args, kind): text(race) for kind, text in texts.items() if getattr(args, kind)}
-    write_outputs({**({} if "-" in wanted else {"-": within.terminal(race, *screen(args))}), **wanted}, launches)
+    wanted = {
+        getattr(args, kind): text(race) for kind, text in texts.items() if getattr(args, kind)
+    }
+    write_outputs(
+        {**({} if "-" in wanted else {"-": within.terminal(race, *screen(args))}), **wanted},
+        launches,
+    )
     return OK
 
 
@@ -94,14 +102,19 @@ def commits_verb(args: argparse.Namespace) -> int:
         pair = "-".join(commit[:8] for commit in commits)
         args.keep = str(repository.cache / "runs" / f"{pair}-{time.strftime('%Y%m%d-%H%M%S')}")
     labels = [repository.describe(commit) for commit in commits]
-    return compare(args, *(Side(str(p), label=label) for p, label in zip(programs, labels, strict=True)))
+    return compare(
+        args, *(Side(str(p), label=label) for p, label in zip(programs, labels, strict=True))
+    )
 
 
 VERBS = {
-    "benchmarks": benchmarks_verb, "filters": filters_verb,
-    "benchmarksfiltered": benchmarksfiltered_verb, "commits": commits_verb,
-    "csv": csv_verb, "within": within_verb,
-}  # fmt: skip
+    "benchmarks": benchmarks_verb,
+    "filters": filters_verb,
+    "benchmarksfiltered": benchmarksfiltered_verb,
+    "commits": commits_verb,
+    "csv": csv_verb,
+    "within": within_verb,
+}
 
 
 # ---- comparing --------------------------------------------------------------------------------
@@ -142,9 +155,11 @@ def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
     with results_folder(args.keep, any(programs)) as folder:
         if all(programs):
             session = launching.Session(
-                tuple(program_of(side, args) for side in sides), folder, launching.Clock(say),
+                tuple(program_of(side, args) for side in sides),
+                folder,
+                launching.Clock(say),
                 random.Random(args.seed),
-            )  # fmt: skip
+            )
             session.measure_until(plan, unclear)
             launches, interrupted = session.balanced(), session.interrupted
         else:
@@ -170,7 +185,7 @@ def read_or_launch(args: argparse.Namespace, side: Side, folder: Path) -> list:
     return read(args, [side.source])
 
 
-def program_of(side: Side, args: argparse.Namespace):  # noqa: ANN201
+def program_of(side: Side, args: argparse.Namespace):
     from benchkit import launching
 
     launching.check_flags(args.flags)
@@ -178,20 +193,25 @@ def program_of(side: Side, args: argparse.Namespace):  # noqa: ANN201
     return launching.Program(Path(side.source).resolve(), (*args.flags, *chosen))
 
 
-def settings_of(args: argparse.Namespace):  # noqa: ANN201
+def settings_of(args: argparse.Namespace):
     from benchkit import launching, margins, verdicts
 
     rules = margins.defaults(args.margin)
     rules += margins.read(args.margins) if args.margins else []
     return verdicts.Settings(
-        args.alpha, args.confidence, tuple(rules), args.metric,
-        launching.Plan(args.launches, args.max_launches).looks, args.utest, args.allow_different_machine,
-    )  # fmt: skip
+        args.alpha,
+        args.confidence,
+        tuple(rules),
+        args.metric,
+        launching.Plan(args.launches, args.max_launches).looks,
+        args.utest,
+        args.allow_different_machine,
+    )
 
 
 @contextmanager
-def results_folder(keep: str | None, needed: bool):  # noqa: ANN201
-    """Where launches go: --keep, else a temporary folder that is removed unless something went wrong."""
+def results_folder(keep: str | None, needed: bool):
+    """Where launches go: --keep, else a temporary folder, removed unless something went wrong."""
     folder = Path(keep) if keep else Path(tempfile.mkdtemp(prefix="compare-")) if needed else Path()
     if keep and folder.exists() and any(folder.iterdir()):
         raise UserError(f"--keep {keep}: the folder is not empty; nothing is overwritten")
@@ -199,7 +219,9 @@ def results_folder(keep: str | None, needed: bool):  # noqa: ANN201
         yield folder
     except UserError as error:
         if needed and any(folder.rglob("*.json")):
-            raise UserError(f"{error}; the launches so far are in {folder}", error.exit_code) from error
+            raise UserError(
+                f"{error}; the launches so far are in {folder}", error.exit_code
+            ) from error
         raise
     if needed and not keep and not any(folder.rglob("*.partial")):
         shutil.rmtree(folder, ignore_errors=True)
@@ -226,9 +248,12 @@ def show(args: argparse.Namespace, report, launches: Sequence) -> None:
     if args.only_changed:
         shown = [v for v in shown if v.word not in ("same", "unclear")]
     forms = {
-        "json": rendering.as_json, "csv": rendering.as_csv, "markdown": rendering.markdown,
-        "junit": lambda r, s: rendering.junit(r, s, args.fail_on), "html": page.html,
-    }  # fmt: skip
+        "json": rendering.as_json,
+        "csv": rendering.as_csv,
+        "markdown": rendering.markdown,
+        "junit": lambda r, s: rendering.junit(r, s, args.fail_on),
+        "html": page.html,
+    }
     wanted = {path: forms[kind](report, shown) for kind in FORMATS if (path := getattr(args, kind))}
     if "-" not in wanted:
         wanted["-"] = rendering.terminal(report, shown, *screen(args))
@@ -255,128 +280,6 @@ def screen(args: argparse.Namespace) -> tuple[int | None, bool]:
 
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-# ---- arguments --------------------------------------------------------------------------------
-
-
-def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="compare.py", description=__doc__, allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    add_options(parser, top=True)
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name, (help_text, positionals) in POSITIONALS.items():
-        verb = verbs.add_parser(
-            name, help=help_text, description=help_text, allow_abbrev=False,
-            argument_default=argparse.SUPPRESS,
-        )  # fmt: skip
-        for positional, options in positionals.items():
-            verb.add_argument(positional, **options)
-        add_options(verb, top=False)
-        for option, options in VERB_OPTIONS.get(name, {}).items():
-            verb.add_argument(*option.split(), **options)
-    args, unknown = parser.parse_known_args(arguments)
-    args.flags = [flag for flag in unknown if flag != "--"]
-    check_arguments(args, parser)
-    return args
-
-
-def check_arguments(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    if args.verb in ("csv", "within") and args.flags:
-        parser.error(f"unknown option {args.flags[0]}")
-    if not 0 < args.alpha < 1 or not 0.5 <= args.confidence < 1:
-        parser.error("--alpha lies between 0 and 1, --confidence between 0.5 and 1")
-    if args.launches < 1 or args.max_launches < 1:
-        parser.error("at least one launch a side")
-    args.max_launches = max(args.launches, args.max_launches) if args.until_clear else args.launches
-    args.fail_on = tuple(word for word in args.fail_on.split(",") if word)
-    if unknown := set(args.fail_on) - set(FAIL_WORDS):
-        parser.error(f"--fail-on: '{sorted(unknown)[0]}' is not one of {', '.join(FAIL_WORDS)}")
-
-
-RUNS = {"nargs": "+", "metavar": "RUN", "help": "result files, quoted patterns, folders, or - for stdin"}
-SIDE = {"help": "result file, pattern, comma list, folder, - or program"}
-FILTER = {"help": "regular expression of benchmark names"}
-POSITIONALS = {
-    "benchmarks": ("compare two results or programs", {"base": SIDE, "new": SIDE}),
-    "filters": (
-        "compare two groups of benchmarks of one result or program",
-        {"base": SIDE, "base_filter": FILTER, "new_filter": FILTER},
-    ),
-    "benchmarksfiltered": (
-        "compare a group of one result or program with a group of another",
-        {"base": SIDE, "base_filter": FILTER, "new": SIDE, "new_filter": FILTER},
-    ),
-    "commits": (
-        "build two git revisions, measure them in turns, compare; other options go to the program",
-        {
-            "base": {"nargs": "?", "default": None, "help": "revision or BASE..NEW (default: the merge base)"},
-            "new": {"nargs": "?", "default": None, "help": "revision (default: HEAD)"},
-        },
-    ),
-    "csv": ("result as a tidy CSV table, one line a row, all fields", {"runs": RUNS}),
-    "within": ("speed-ups inside one run over a baseline variant", {"runs": RUNS}),
-}
-BUILD = "cmake --preset release && cmake --build --preset release --target bench"
-VERB_OPTIONS = {
-    "csv": {"-o --output": {"default": None, "metavar": "FILE", "help": "write here instead of stdout"}},
-    "within": {"--baseline": {"required": True, "metavar": "REGEX", "help": "finds the baseline's name"}},
-    "commits": {
-        "--build": {"default": BUILD, "help": "shell command that builds (default: %(default)s)"},
-        "--program": {"default": "build/release/bench", "help": "what it builds (default: %(default)s)"},
-        "--cache": {"default": None, "metavar": "DIR", "help": "worktrees and results (default: .cache/commits)"},
-    },
-}
-
-
-def add_options(parser: argparse.ArgumentParser, top: bool) -> None:
-    """The options of all verbs, accepted before the verb (as in the stock tool) and after it."""
-    for group, options in OPTIONS.items():
-        section = parser.add_argument_group(group)
-        for names, settings in options.items():
-            default = {} if top else {"default": argparse.SUPPRESS}
-            section.add_argument(*names.split(), **{**settings, **default})
-
-
-def flag(text: str, **more: object) -> dict:
-    return {"action": "store_true", "help": text, **more}
-
-
-OPTIONS = {
-    "verdicts": {
-        "--alpha": {"type": float, "default": 0.05, "help": "error rate of the whole comparison (0.05)"},
-        "--confidence": {"type": float, "default": 0.95, "help": "of the intervals (0.95)"},
-        "--margin": {"type": float, "metavar": "PERCENT", "help": "smallest change that matters (2; GPU 3)"},
-        "--margins": {"metavar": "FILE", "help": "TOML file with margins per benchmark"},
-        "--metric": {"default": "time", "help": "time or the name of a counter (time)"},
-        "--fail-on": {
-            "default": "slower,broke,missing", "metavar": "WORDS",
-            "help": "what exit code 1 stands for: " + ", ".join(FAIL_WORDS) + " (%(default)s)",
-        },
-        "--allow-different-machine": flag("compare although device, CPU or build type differ"),
-        "--no-utest": {"dest": "utest", "action": "store_false", "help": "no significance test"},
-    },
-    "measuring": {
-        "--launches": {"type": int, "default": 10, "metavar": "N", "help": "process launches a side (10)"},
-        "--until-clear": flag("go on with the unclear benchmarks, at fixed looks that share alpha"),
-        "--max-launches": {"type": int, "default": 20, "metavar": "N", "help": "with --until-clear (20)"},
-        "--keep": {"metavar": "DIR", "help": "keep the result of each launch here"},
-        "--seed": {"type": int, "default": None, "help": "of the random order of the sides"},
-    },
-    "reading and output": {
-        "--salvage": flag("use the complete rows of truncated results"),
-        "--only-changed": flag("leave out what is same or unclear"),
-        "-d --dump_to_json --json": {"dest": "json", "metavar": "FILE", "help": "JSON (- for stdout)"},
-        "--csv": {"metavar": "FILE", "help": "CSV"},
-        "--markdown": {"metavar": "FILE", "help": "Markdown, below 60 kB, worst first"},
-        "--junit": {"metavar": "FILE", "help": "JUnit XML"},
-        "--html": {"metavar": "FILE", "help": "one self-contained page with a picture"},
-        "--no-color": {"dest": "color", "action": "store_false", "help": "no colours (also NO_COLOR)"},
-        "-a --display_aggregates_only": flag("accepted; rows are always one per benchmark"),
-    },
-}  # fmt: skip
 
 
 if __name__ == "__main__":

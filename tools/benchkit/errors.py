@@ -1,4 +1,4 @@
-"""The one exception of the tools: a sentence a user can act on, and the exit code that goes with it."""
+"""The one exception of the tools: a sentence a user can act on, and its exit code."""
 
 OK, REGRESSION, UNUSABLE, NOT_COMPARABLE, INTERRUPTED = 0, 1, 2, 3, 130
 

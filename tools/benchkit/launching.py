@@ -1,4 +1,4 @@
-"""Programs → launches: two sides take turns (ABBA, random start), one process and one JSON a launch.
+"""Programs → launches: two sides take turns (ABBA, random start), a process and a JSON a launch.
 
 Nothing measured is lost: each launch is kept as its own file as soon as it is complete, and Ctrl-C
 ends the measuring, not the report.
@@ -21,7 +21,12 @@ from benchkit.reading import Launch
 BASE, NEW = 0, 1
 NAMES = ("base", "new")
 # Flags that the launcher sets itself; from the user they would overwrite one launch with another.
-OWN_FLAGS = ("--benchmark_out", "--benchmark_out_format", "--benchmark_format", "--benchmark_list_tests")
+OWN_FLAGS = (
+    "--benchmark_out",
+    "--benchmark_out_format",
+    "--benchmark_format",
+    "--benchmark_list_tests",
+)
 Progress = Callable[[str, int, int], None]
 
 
@@ -90,8 +95,8 @@ class Session:
         self.launches[side].append(launch)
 
     def measure_until(self, plan: "Plan", unclear: Callable[[], Sequence[str] | None]) -> None:
-        """Measures `plan.first` pairs, then adds to the benchmarks that `unclear` still names (None:
-        to all of them) at the plan's fixed looks, until none is left or the plan ends."""
+        """Measures `plan.first` pairs, then adds to the benchmarks that `unclear` still names
+        (None: all) at the plan's fixed looks, until none is left or the plan ends."""
         for already, pairs in plan.steps():
             only = unclear() if already else None
             if self.interrupted or (only is not None and not only):
@@ -117,7 +122,7 @@ def alone(program: Program, count: int, folder: Path, progress: Progress) -> lis
 
 
 def schedule(pairs: int, rng: random.Random) -> Iterator[int]:
-    """The order of sides: blocks of ABBA or BAAB, each started by a coin; an odd pair comes last."""
+    """The order of sides: blocks of ABBA or BAAB, by the coin; an odd pair comes last."""
     for start in range(0, pairs, 2):
         first = rng.choice((BASE, NEW))
         yield from (first, 1 - first)
@@ -131,23 +136,29 @@ def exact_filter(run_names: Sequence[str]) -> str:
 
 
 def run(program: Program, file: Path, index: int) -> None:
-    """One process launch; its result appears under `file` when it is complete, or UserError says why.
+    """One process launch; its complete result appears under `file`, or UserError says why.
 
     A program may end with 1 when rows failed: its file is complete and says which.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(file.name + ".partial")
     command = [
-        str(program.path), *program.flags,
-        f"--benchmark_out={partial}", "--benchmark_out_format=json",
-    ]  # fmt: skip
+        str(program.path),
+        *program.flags,
+        f"--benchmark_out={partial}",
+        "--benchmark_out_format=json",
+    ]
     # By environment, not by flag: versions that do not know it do not stumble over it.
     environment = {**os.environ, "BENCHMARK_CONTEXT": f"launch_index={index}"}
     try:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            env=environment, start_new_session=True,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
     except OSError as error:
         raise UserError(f"{program.path}: cannot be run: {error.strerror}") from error
     try:
@@ -180,7 +191,9 @@ def check_flags(flags: Sequence[str]) -> None:
     """Refuses flags that the launcher needs for itself."""
     for flag in flags:
         if flag.split("=")[0] in OWN_FLAGS:
-            raise UserError(f"{flag}: this flag is set per launch; use --keep DIR to keep the results")
+            raise UserError(
+                f"{flag}: this flag is set per launch; use --keep DIR to keep the results"
+            )
 
 
 def is_program(path: str) -> bool:
@@ -212,4 +225,10 @@ class Clock:
 def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+    return (
+        f"{hours} h {minutes:02d} min"
+        if hours
+        else f"{minutes} min {rest:02d} s"
+        if minutes
+        else f"{rest} s"
+    )

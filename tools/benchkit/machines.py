@@ -42,7 +42,7 @@ OWN_KEYS = ("cpu_model", "build_type")  # what only a suite that fingerprints it
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One key on which the sides differ (level "refuse" or "warn"); `side` limits it to its rows."""
+    """One key on which the sides differ, at level "refuse" or "warn", for rows of `side`."""
 
     level: str
     key: str
@@ -61,10 +61,14 @@ def guard(base: Sequence[Launch], new: Sequence[Launch]) -> list[Difference]:
         elif key in OWN_KEYS and bool(old) != bool(now):
             found.append(Difference(WARN, key, side, f"only one side says its {what} ({key})"))
     if not any(_values(side, "cpu_model") for side in (base, new)):
-        found.append(Difference(
-            WARN, "cpu_model", "",
-            "neither side says its CPU model: that the machines are the same cannot be checked",
-        ))  # fmt: skip
+        found.append(
+            Difference(
+                WARN,
+                "cpu_model",
+                "",
+                "neither side says its CPU model: that the machines are the same cannot be checked",
+            )
+        )
     found += _health(base, "BASE") + _health(new, "NEW")
     return sorted(found, key=lambda difference: difference.level != REFUSE)
 
@@ -79,18 +83,24 @@ def library_version(launches: Sequence[Launch]) -> tuple[int, ...] | None:
     """The oldest Google Benchmark version of the launches; None when unknown (before 1.8.4)."""
     versions = []
     for launch in launches:
-        text = str(launch.context.get("library_version") or launch.context.get("benchmark_version") or "")
+        text = str(
+            launch.context.get("library_version") or launch.context.get("benchmark_version") or ""
+        )
         parts = text.lstrip("v").split("-")[0].split(".")
         versions.append(tuple(map(int, parts)) if all(p.isdecimal() for p in parts) else None)
     return None if None in versions or not versions else min(v for v in versions if v)
 
 
 def _values(launches: Sequence[Launch], key: str) -> list[str]:
-    return sorted({_show(launch.context[key]) for launch in launches if _given(launch.context.get(key))})
+    return sorted(
+        {_show(launch.context[key]) for launch in launches if _given(launch.context.get(key))}
+    )
 
 
 def _given(value: Any) -> bool:
-    return isinstance(value, bool) or isinstance(value, (str, int, float)) and value not in ("", 0)
+    return isinstance(value, bool) or (
+        isinstance(value, (str, int, float)) and value not in ("", 0)
+    )
 
 
 def _show(value: Any) -> str:
@@ -99,26 +109,41 @@ def _show(value: Any) -> str:
 
 def _within(name: str, launches: Sequence[Launch]) -> list[Difference]:
     return [
-        Difference(level, key, side, f"{name} mixes launches of different {what}: {' | '.join(values)} ({key})")
+        Difference(
+            level,
+            key,
+            side,
+            f"{name} mixes launches of different {what}: {' | '.join(values)} ({key})",
+        )
         for key, (level, side, what) in RULES.items()
         if len(values := _values(launches, key)) > 1
-    ]  # fmt: skip
+    ]
 
 
 def _health(launches: Sequence[Launch], name: str) -> list[Difference]:
     found = []
     if any(_show(launch.context.get("git_dirty", "")) in ("true", "1") for launch in launches):
-        found.append(Difference(WARN, "git_dirty", "", f"{name} was built from a tree with uncommitted changes"))
+        found.append(
+            Difference(
+                WARN, "git_dirty", "", f"{name} was built from a tree with uncommitted changes"
+            )
+        )
     loads = [_load(launch) for launch in launches]
     busy = [load for load in loads if load > 1.5]
     if busy:
-        found.append(Difference(
-            WARN, "load_avg", "",
-            f"{name}: the machine was busy in {len(busy)} of {len(launches)} launches "
-            f"(load up to {max(busy):.1f} per CPU)",
-        ))  # fmt: skip
+        found.append(
+            Difference(
+                WARN,
+                "load_avg",
+                "",
+                f"{name}: the machine was busy in {len(busy)} of {len(launches)} launches "
+                f"(load up to {max(busy):.1f} per CPU)",
+            )
+        )
     if any(_values([launch], "cpu_scaling_enabled") == ["true"] for launch in launches):
-        found.append(Difference(WARN, "cpu_scaling_enabled", "", f"{name}: CPU frequency scaling was on"))
+        found.append(
+            Difference(WARN, "cpu_scaling_enabled", "", f"{name}: CPU frequency scaling was on")
+        )
     return found
 
 

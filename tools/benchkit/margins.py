@@ -22,7 +22,7 @@ KEYS = {"benchmarks", "metric", "percent"}
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Benchmarks whose name contains a match have this margin (a fraction) for `metric` ("" any)."""
+    """Benchmarks the pattern finds have this margin (a fraction) for `metric` ("": any)."""
 
     pattern: re.Pattern[str]
     margin: float
@@ -63,7 +63,9 @@ def _rule(entry: object, position: str) -> Rule:
     if not isinstance(entry, dict):
         raise UserError(f"{position}: not a table")
     if unknown := entry.keys() - KEYS:
-        raise UserError(f"{position}: unknown key '{sorted(unknown)[0]}' (known: {', '.join(sorted(KEYS))})")
+        raise UserError(
+            f"{position}: unknown key '{sorted(unknown)[0]}' (known: {', '.join(sorted(KEYS))})"
+        )
     if missing := {"benchmarks", "percent"} - entry.keys():
         raise UserError(f"{position}: the key '{sorted(missing)[0]}' is missing")
     if not isinstance(entry["benchmarks"], str) or not isinstance(entry.get("metric", ""), str):

@@ -1,7 +1,7 @@
 """A benchmark's name → its fields.
 
-The suite writes `<OP>/<SIDE>/<Variant>[/EndToEnd]/n:<N>/<clock>`; any other Google Benchmark name is
-taken apart as far as it goes, and nothing of it is lost: `run_name` stays the identity.
+The suite writes `<OP>/<SIDE>/<Variant>[/EndToEnd]/n:<N>/<clock>`; any other Google Benchmark name
+is taken apart as far as it goes, and nothing of it is lost: `run_name` stays the identity.
 """
 
 import re
@@ -49,7 +49,11 @@ def parse(run_name: str) -> Name:
     side = plain.pop(0) if plain and plain[0] in SIDES else ""
     words = [part for part in plain if not _is_number(part)]
     params.update({f"arg{i}": part for i, part in enumerate(plain) if _is_number(part)})
-    n = int(params.pop("n")) if params.get("n", "").isascii() and params.get("n", "").isdigit() else None
+    n = (
+        int(params.pop("n"))
+        if params.get("n", "").isascii() and params.get("n", "").isdigit()
+        else None
+    )
     return Name(parts[0], side, "/".join(words), end_to_end, n, clock, params)
 
 

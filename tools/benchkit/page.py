@@ -1,4 +1,4 @@
-"""A Report → one self-contained HTML page: a picture of the ratios with their intervals, and the table.
+"""A Report → one self-contained HTML page: the ratios with their intervals drawn, and the table.
 
 No network, no script; every drawn thing is also a word or a number in the table below it.
 """
@@ -22,14 +22,20 @@ def html(report: Report, shown: Sequence[Verdict]) -> str:
 
     folder = FileSystemLoader(Path(__file__).parent)
     environment = Environment(
-        loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=folder,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     return environment.get_template(TEMPLATE).render(
-        heading=rendering.heading(report), summary=rendering.summary(report),
-        remarks=rendering.remarks(report), columns=rendering.COLUMNS,
+        heading=rendering.heading(report),
+        summary=rendering.summary(report),
+        remarks=rendering.remarks(report),
+        columns=rendering.COLUMNS,
         rows=[(verdict.word, rendering.cells(verdict)) for verdict in shown],
         picture=picture([v for v in shown if v.ratio is not None]),
-    )  # fmt: skip
+    )
 
 
 def picture(verdicts: Sequence[Verdict]) -> dict[str, Any] | None:
@@ -45,16 +51,29 @@ def picture(verdicts: Sequence[Verdict]) -> dict[str, Any] | None:
 
     lines = [
         {
-            "y": ROW * (i + 2), "name": rendering.printable(v.key)[-56:], "word": v.word,
-            "shape": SHAPES[v.word], "x": x(v.ratio.of_medians), "low": x(_edges(v)[0]), "high": x(_edges(v)[1]),
-            "margin_low": x(1 / (1 + v.margin)), "margin_high": x(1 + v.margin),
-            "title": f"{rendering.printable(v.key)}: {v.word}, {rendering.percent(v.ratio.of_medians)}"
-            f" ({rendering.interval(v.ratio)})",
+            "y": ROW * (i + 2),
+            "name": rendering.printable(v.key)[-56:],
+            "word": v.word,
+            "shape": SHAPES[v.word],
+            "x": x(v.ratio.of_medians),
+            "low": x(_edges(v)[0]),
+            "high": x(_edges(v)[1]),
+            "margin_low": x(1 / (1 + v.margin)),
+            "margin_high": x(1 + v.margin),
+            "title": f"{rendering.printable(v.key)}: {v.word}, "
+            f"{rendering.percent(v.ratio.of_medians)} ({rendering.interval(v.ratio)})",
         }
         for i, v in enumerate(verdicts)
-    ]  # fmt: skip
+    ]
     ticks = [{"x": x(t), "text": f"{(t - 1) * 100:+.3g} %"} for t in _ticks(reach)]
-    return {"width": WIDTH, "height": ROW * (len(verdicts) + 3), "row": ROW, "left": LEFT, "lines": lines, "ticks": ticks}
+    return {
+        "width": WIDTH,
+        "height": ROW * (len(verdicts) + 3),
+        "row": ROW,
+        "left": LEFT,
+        "lines": lines,
+        "ticks": ticks,
+    }
 
 
 def _edges(verdict: Verdict) -> tuple[float, float]:

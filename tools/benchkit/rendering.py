@@ -21,10 +21,17 @@ from benchkit.verdicts import MEASURED, WORDS, Report, Verdict
 SCHEMA = 1
 MARKDOWN_BYTES = 60_000
 COLOURS = {
-    "broke": "bold red", "missing": "bold red", "slower": "red", "still failing": "red",
-    "not comparable": "magenta", "unclear": "yellow", "new": "cyan", "fixed": "green",
-    "faster": "green", "same": "dim",
-}  # fmt: skip
+    "broke": "bold red",
+    "missing": "bold red",
+    "slower": "red",
+    "still failing": "red",
+    "not comparable": "magenta",
+    "unclear": "yellow",
+    "new": "cyan",
+    "fixed": "green",
+    "faster": "green",
+    "same": "dim",
+}
 WORDY = ("benchmark", "baseline", "why", "remark")  # columns of words: they wrap
 COLUMNS = ("verdict", "benchmark", "base", "new", "change", "interval", "p adj.", "why")
 
@@ -54,7 +61,7 @@ def interval(ratio: Ratio | None) -> str:
 
 
 def printable(text: str) -> str:
-    """Control characters (colours, line breaks) made visible, so that no name can redraw a screen."""
+    """Control characters made visible, so that no benchmark name can redraw a screen."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -65,10 +72,15 @@ def cells(verdict: Verdict) -> tuple[str, ...]:
     why += f" → {verdict.next_step}" if verdict.next_step else ""
     p = "–" if verdict.p_adjusted is None else f"{verdict.p_adjusted:.2g}"
     return (
-        verdict.word, printable(verdict.key), quantity(verdict.base.median, verdict.metric),
+        verdict.word,
+        printable(verdict.key),
+        quantity(verdict.base.median, verdict.metric),
         quantity(verdict.new.median, verdict.metric),
-        percent(ratio.of_medians if ratio else None), interval(ratio), p, printable(why),
-    )  # fmt: skip
+        percent(ratio.of_medians if ratio else None),
+        interval(ratio),
+        p,
+        printable(why),
+    )
 
 
 def counter_words(verdict: Verdict) -> list[str]:
@@ -82,7 +94,9 @@ def summary(report: Report) -> str:
         kind = "time" if report.settings.metric == TIME else report.settings.metric
         within = "" if report.geomean.low is None else f" ({interval(report.geomean)})"
         change = percent(report.geomean.of_medians)
-        line += f" Geometric mean of {kind} over {report.geomean_rows} common rows: {change}{within}."
+        line += (
+            f" Geometric mean of {kind} over {report.geomean_rows} common rows: {change}{within}."
+        )
     return line
 
 
@@ -107,11 +121,16 @@ def terminal(report: Report, shown: Sequence[Verdict], width: int | None, colour
     """Heading, table, remarks, summary; `width` None: not a terminal, nothing is wrapped."""
     lines = [(cells(verdict), COLOURS[verdict.word]) for verdict in shown]
     text = table(COLUMNS, lines, width, colour) if lines else ""
-    return "\n".join([heading(report), text + "\n".join([*remarks(report), summary(report)])]) + "\n"
+    return (
+        "\n".join([heading(report), text + "\n".join([*remarks(report), summary(report)])]) + "\n"
+    )
 
 
 def table(
-    columns: Sequence[str], lines: Sequence[tuple[Sequence[str], str]], width: int | None, colour: bool
+    columns: Sequence[str],
+    lines: Sequence[tuple[Sequence[str], str]],
+    width: int | None,
+    colour: bool,
 ) -> str:
     """Lines of cells, each with the colour of its first cell, as a table for people."""
     from rich import box
@@ -121,14 +140,22 @@ def table(
 
     out = io.StringIO()
     console = Console(
-        file=out, width=width or 1000, force_terminal=colour, no_color=not colour, highlight=False,
-        legacy_windows=False, color_system="standard" if colour else None,
-    )  # fmt: skip
+        file=out,
+        width=width or 1000,
+        force_terminal=colour,
+        no_color=not colour,
+        highlight=False,
+        legacy_windows=False,
+        color_system="standard" if colour else None,
+    )
     grid = Table(box=box.SIMPLE_HEAD if width else None, pad_edge=False)
     for name in columns:
         fold = name in WORDY
         grid.add_column(
-            name, justify="left" if fold or name == columns[0] else "right", no_wrap=not fold, overflow="fold"
+            name,
+            justify="left" if fold or name == columns[0] else "right",
+            no_wrap=not fold,
+            overflow="fold",
         )
     for (first, *rest), style in lines:
         grid.add_row(Text(first, style), *map(Text, rest))
@@ -141,7 +168,9 @@ def markdown(report: Report, shown: Sequence[Verdict]) -> str:
     head = [f"### {escape_markdown(heading(report))}", "", escape_markdown(summary(report)), ""]
     head += [f"> {escape_markdown(line[:500])}  " for line in remarks(report)[:20]] + [""]
     frame = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
-    lines = ["| " + " | ".join(escape_markdown(cell[:600]) for cell in cells(v)) + " |" for v in shown]
+    lines = [
+        "| " + " | ".join(escape_markdown(cell[:600]) for cell in cells(v)) + " |" for v in shown
+    ]
     budget = MARKDOWN_BYTES - len("\n".join(head).encode()) - 1000
     fitting = []
     for line in lines:
@@ -155,7 +184,10 @@ def markdown(report: Report, shown: Sequence[Verdict]) -> str:
         title = f"<details><summary>{len(folded)} more</summary>"
         text += ["", title, "", *frame, *folded, "", "</details>"]
     if len(fitting) < len(lines):
-        text += ["", f"{len(lines) - len(fitting)} rows left out; the JSON or CSV output has them all."]
+        text += [
+            "",
+            f"{len(lines) - len(fitting)} rows left out; the JSON or CSV output has them all.",
+        ]
     return "\n".join(text) + "\n"
 
 
@@ -174,13 +206,15 @@ def as_json(report: Report, shown: Sequence[Verdict]) -> str:
 
 
 def junit(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]) -> str:
-    """One test case per benchmark; a word of `fail_on` is a failure, what was not measured a skip."""
+    """One test case per benchmark; a word of `fail_on` is a failure, no measurement a skip."""
     suite = ElementTree.Element("testsuite", name=_xml(heading(report)), tests=str(len(shown)))
     counts = {"failures": 0, "skipped": 0}
     for verdict in shown:
         fields = verdict.base.fields
         group = ".".join(part for part in (fields.op, fields.side) if part)
-        case = ElementTree.SubElement(suite, "testcase", name=_xml(verdict.key), classname=_xml(group))
+        case = ElementTree.SubElement(
+            suite, "testcase", name=_xml(verdict.key), classname=_xml(group)
+        )
         reason = _xml(f"{verdict.word}: {'; '.join(cells(verdict)[2:])}")
         if verdict.word in fail_on or (verdict.word == "not comparable" and not report.comparable):
             ElementTree.SubElement(case, "failure", message=reason)
@@ -202,9 +236,15 @@ def document(report: Report, shown: Sequence[Verdict]) -> dict[str, Any]:
     """The report as plain data (comparison.schema.json)."""
     settings = report.settings
     return {
-        "schema": SCHEMA, "base": report.base_label, "new": report.new_label,
-        "comparable": report.comparable, "metric": settings.metric, "alpha": settings.alpha,
-        "looks": settings.looks, "confidence": settings.confidence, "family": report.family,
+        "schema": SCHEMA,
+        "base": report.base_label,
+        "new": report.new_label,
+        "comparable": report.comparable,
+        "metric": settings.metric,
+        "alpha": settings.alpha,
+        "looks": settings.looks,
+        "confidence": settings.confidence,
+        "family": report.family,
         "counts": {word: report.count(word) for word in WORDS},
         "geomean": {"rows": report.geomean_rows, **_ratio(report.geomean)},
         "context": [
@@ -213,48 +253,91 @@ def document(report: Report, shown: Sequence[Verdict]) -> dict[str, Any]:
         ],
         "warnings": report.warnings,
         "benchmarks": [_verdict(verdict) for verdict in shown],
-    }  # fmt: skip
+    }
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     fields = verdict.base.fields
     return {
-        "name": verdict.key, "op": fields.op, "side": fields.side, "variant": fields.variant,
-        "end_to_end": fields.end_to_end, "n": fields.n, "clock": fields.clock,
-        "params": fields.params, "metric": verdict.metric, "verdict": verdict.word,
-        "reason": verdict.reason, "next_step": verdict.next_step, "notes": verdict.notes,
-        "margin": verdict.margin, **_ratio(verdict.ratio), "p_adjusted": _number(verdict.p_adjusted),
-        "base": _side(verdict.base), "new": _side(verdict.new),
+        "name": verdict.key,
+        "op": fields.op,
+        "side": fields.side,
+        "variant": fields.variant,
+        "end_to_end": fields.end_to_end,
+        "n": fields.n,
+        "clock": fields.clock,
+        "params": fields.params,
+        "metric": verdict.metric,
+        "verdict": verdict.word,
+        "reason": verdict.reason,
+        "next_step": verdict.next_step,
+        "notes": verdict.notes,
+        "margin": verdict.margin,
+        **_ratio(verdict.ratio),
+        "p_adjusted": _number(verdict.p_adjusted),
+        "base": _side(verdict.base),
+        "new": _side(verdict.new),
         "counters": [_verdict(other) for other in verdict.others],
-    }  # fmt: skip
+    }
 
 
 def _ratio(ratio: Ratio | None) -> dict[str, Any]:
     if ratio is None:
         return dict.fromkeys(("ratio", "estimate", "low", "high", "p", "test"))
     return {
-        "ratio": _number(ratio.of_medians), "estimate": _number(ratio.estimate),
-        "low": _number(ratio.low), "high": _number(ratio.high), "p": _number(ratio.p),
+        "ratio": _number(ratio.of_medians),
+        "estimate": _number(ratio.estimate),
+        "low": _number(ratio.low),
+        "high": _number(ratio.high),
+        "p": _number(ratio.p),
         "test": ratio.test,
-    }  # fmt: skip
+    }
 
 
 def _side(sample: Sample) -> dict[str, Any]:
     return {
-        "status": sample.status, "message": sample.message, "unit": sample.unit,
-        "launches": sample.launches, "median": _number(sample.median),
+        "status": sample.status,
+        "message": sample.message,
+        "unit": sample.unit,
+        "launches": sample.launches,
+        "median": _number(sample.median),
         "spread_between_launches": _number(sample.between),
         "spread_within_launch": _number(sample.within),
         "values": [_number(value) for value in sample.values],
-    }  # fmt: skip
+    }
 
 
 def _flat_record_keys() -> list[str]:
-    single = (
-        "name op side variant end_to_end n clock metric verdict reason next_step margin ratio "
-        "estimate low high p test p_adjusted"
-    ).split()
-    side = "status message unit launches median spread_between_launches spread_within_launch".split()
+    single = [
+        "name",
+        "op",
+        "side",
+        "variant",
+        "end_to_end",
+        "n",
+        "clock",
+        "metric",
+        "verdict",
+        "reason",
+        "next_step",
+        "margin",
+        "ratio",
+        "estimate",
+        "low",
+        "high",
+        "p",
+        "test",
+        "p_adjusted",
+    ]
+    side = [
+        "status",
+        "message",
+        "unit",
+        "launches",
+        "median",
+        "spread_between_launches",
+        "spread_within_launch",
+    ]
     return single + [f"{name}.{key}" for name in ("base", "new") for key in side]
 
 

@@ -1,4 +1,4 @@
-"""Git revisions → built programs, each in its own worktree under a cache; the user's tree is only read."""
+"""Git revisions → built programs, in worktrees under a cache; the user's tree is only read."""
 
 import fcntl
 import hashlib
@@ -36,11 +36,25 @@ class Repository:
 
     def resolve(self, revision: str) -> str:
         """A full commit id; anything git understands as a commit is allowed."""
-        return _git(self.root, "rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}")
+        return _git(
+            self.root,
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            revision + "^{commit}",
+        )
 
     def merge_base(self, new: str) -> str:
         """Where NEW left the main line (its upstream, else origin/main, main, master)."""
-        for line in ("@{upstream}", "origin/HEAD", "origin/main", "main", "origin/master", "master"):
+        for line in (
+            "@{upstream}",
+            "origin/HEAD",
+            "origin/main",
+            "main",
+            "origin/master",
+            "master",
+        ):
             try:
                 base = _git(self.root, "merge-base", self.resolve(line), new)
             except UserError:
@@ -50,7 +64,9 @@ class Repository:
         try:
             return self.resolve(new + "~1")
         except UserError as error:
-            raise UserError(f"{new[:12]} has no earlier commit to compare with; name BASE") from error
+            raise UserError(
+                f"{new[:12]} has no earlier commit to compare with; name BASE"
+            ) from error
 
     def describe(self, commit: str) -> str:
         return _git(self.root, "log", "-1", "--format=%h (%s)", commit)
@@ -74,7 +90,12 @@ class Repository:
             log = self.cache / f"{commit[:12]}.log"
             with log.open("wb") as out:
                 code = subprocess.run(
-                    recipe.build, shell=True, cwd=tree, stdout=out, stderr=subprocess.STDOUT, check=False
+                    recipe.build,
+                    shell=True,
+                    cwd=tree,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    check=False,
                 ).returncode
             if code or not program.exists():
                 what = f"exit code {code}" if code else f"it makes no {recipe.program}"

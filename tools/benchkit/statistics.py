@@ -18,7 +18,7 @@ BLOCK = 4  # launches in one ABBA block
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """new/base: of medians, the Hodges–Lehmann estimate and its interval (None: too few samples)."""
+    """new/base: of medians, Hodges–Lehmann estimate and its interval (None: too few samples)."""
 
     of_medians: float
     estimate: float
@@ -149,7 +149,7 @@ def compare_interleaved(
 
 
 def choose_blocks(pairs: int, family: int, alpha: float) -> list[int]:
-    """The shortest blocks (in pairs) whose smallest p-value still survives correction over `family`.
+    """The shortest blocks (in pairs) whose smallest p-value survives correction over `family`.
 
     Short blocks take out fast drift, long ones can reach smaller p-values.
     """

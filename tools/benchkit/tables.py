@@ -11,15 +11,37 @@ from collections.abc import Iterable, Sequence
 
 from benchkit.reading import Launch, Row
 
-FIXED = (
-    "file launch partial op side variant end_to_end n params clock name run_name kind aggregate repetition "
-    "repetitions threads iterations status message seconds cpu_seconds fraction label"
-).split()
+FIXED = [
+    "file",
+    "launch",
+    "partial",
+    "op",
+    "side",
+    "variant",
+    "end_to_end",
+    "n",
+    "params",
+    "clock",
+    "name",
+    "run_name",
+    "kind",
+    "aggregate",
+    "repetition",
+    "repetitions",
+    "threads",
+    "iterations",
+    "status",
+    "message",
+    "seconds",
+    "cpu_seconds",
+    "fraction",
+    "label",
+]
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def write_csv(launches: Sequence[Launch]) -> str:
-    """All rows of all launches as CSV: fixed columns, then the union of counters and of contexts."""
+    """All rows as CSV: fixed columns, then the union of counters and of contexts."""
     counters = sorted({key for launch in launches for row in launch.rows for key in row.counters})
     contexts = sorted({key for launch in launches for key in _flat(launch)})
     out = io.StringIO(newline="")
@@ -45,16 +67,31 @@ def read_csv(text: str) -> list[dict[str, str]]:
 def _fixed(row: Row, launch: Launch, number: int) -> dict[str, object]:
     fields = row.fields
     return {
-        "file": launch.path, "launch": number, "partial": launch.partial,
-        "op": fields.op, "side": fields.side, "variant": fields.variant,
-        "end_to_end": fields.end_to_end, "n": fields.n, "clock": fields.clock,
+        "file": launch.path,
+        "launch": number,
+        "partial": launch.partial,
+        "op": fields.op,
+        "side": fields.side,
+        "variant": fields.variant,
+        "end_to_end": fields.end_to_end,
+        "n": fields.n,
+        "clock": fields.clock,
         "params": " ".join(f"{key}:{value}" for key, value in fields.params.items()),
-        "name": row.name, "run_name": row.run_name, "kind": row.kind,
-        "aggregate": row.aggregate, "repetition": row.repetition, "repetitions": row.repetitions,
-        "threads": row.threads, "iterations": row.iterations, "status": row.status,
-        "message": row.message, "seconds": row.seconds, "cpu_seconds": row.cpu_seconds,
-        "fraction": row.fraction, "label": row.label,
-    }  # fmt: skip
+        "name": row.name,
+        "run_name": row.run_name,
+        "kind": row.kind,
+        "aggregate": row.aggregate,
+        "repetition": row.repetition,
+        "repetitions": row.repetitions,
+        "threads": row.threads,
+        "iterations": row.iterations,
+        "status": row.status,
+        "message": row.message,
+        "seconds": row.seconds,
+        "cpu_seconds": row.cpu_seconds,
+        "fraction": row.fraction,
+        "label": row.label,
+    }
 
 
 def _flat(launch: Launch) -> dict[str, object]:

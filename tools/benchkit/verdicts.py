@@ -17,9 +17,17 @@ from benchkit.statistics import Ratio
 
 # Worst first: the order of every report.
 WORDS = (
-    "broke", "missing", "slower", "still failing", "not comparable", "unclear",
-    "new", "fixed", "faster", "same",
-)  # fmt: skip
+    "broke",
+    "missing",
+    "slower",
+    "still failing",
+    "not comparable",
+    "unclear",
+    "new",
+    "fixed",
+    "faster",
+    "same",
+)
 MEASURED = ("slower", "faster", "same", "unclear")
 FAIL_ON = ("slower", "broke", "missing")
 # Which way a counter is better; a counter that fits neither gets no verdict.
@@ -65,7 +73,11 @@ class Verdict:
     @property
     def run_name(self) -> str:
         """The name a program knows the benchmark by."""
-        return self.key.removesuffix(f" #{self.new.occurrence + 1}") if self.new.occurrence else self.key
+        return (
+            self.key.removesuffix(f" #{self.new.occurrence + 1}")
+            if self.new.occurrence
+            else self.key
+        )
 
 
 @dataclass(slots=True)
@@ -108,12 +120,18 @@ def judge(
     verdicts, family = _judge_metric(base, new, settings, differences)
     for metric in _directed(base, new):
         if metric != settings.metric:
-            _attach(verdicts, _judge_metric(base, new, replace(settings, metric=metric), differences)[0])
+            _attach(
+                verdicts, _judge_metric(base, new, replace(settings, metric=metric), differences)[0]
+            )
     verdicts.sort(key=_severity)
     report = Report(
-        *labels, verdicts, differences,
-        [w for launch in (*base, *new) for w in launch.warnings], settings, family,
-    )  # fmt: skip
+        *labels,
+        verdicts,
+        differences,
+        list(dict.fromkeys(w for launch in (*base, *new) for w in launch.warnings)),
+        settings,
+        family,
+    )
     report.warnings += _doubts(base, new, report)
     report.geomean, report.geomean_rows = _geomean(verdicts, settings, _interleaved(base, new))
     return report
@@ -123,9 +141,11 @@ def judge(
 
 
 def _judge_metric(
-    base: Sequence[Launch], new: Sequence[Launch], settings: Settings,
+    base: Sequence[Launch],
+    new: Sequence[Launch],
+    settings: Settings,
     differences: Sequence[machines.Difference],
-) -> tuple[list[Verdict], int]:  # fmt: skip
+) -> tuple[list[Verdict], int]:
     old, now = samples.collect(base, settings.metric), samples.collect(new, settings.metric)
     verdicts = [_by_status(key, old.get(key), now.get(key), settings) for key in {**old, **now}]
     for verdict in verdicts:
@@ -178,28 +198,32 @@ def _why_absent(sample: Sample) -> str:
 
 
 def _guard(
-    verdict: Verdict, sides: tuple[Sequence[Launch], Sequence[Launch]], settings: Settings,
+    verdict: Verdict,
+    sides: tuple[Sequence[Launch], Sequence[Launch]],
+    settings: Settings,
     differences: Sequence[machines.Difference],
-) -> None:  # fmt: skip
+) -> None:
     if verdict.word != "unclear":
         return
     why = machines.refused(differences, verdict.base.fields.side)
     if why and not settings.allow_different_machine:
         verdict.word, verdict.reason = "not comparable", why
-        verdict.next_step = "measure both sides on one machine, or allow it: --allow-different-machine"
+        verdict.next_step = (
+            "measure both sides on one machine, or allow it: --allow-different-machine"
+        )
     elif max(verdict.base.threads, verdict.new.threads) > 1:
         versions = [machines.library_version(side) for side in sides]
         if len({version is not None and version >= (1, 9) for version in versions}) > 1:
             verdict.word = "not comparable"
-            verdict.reason = "real_time of threaded rows means another thing from Google Benchmark 1.9 on"
+            verdict.reason = (
+                "real_time of threaded rows means another thing from Google Benchmark 1.9 on"
+            )
 
 
 # ---- numbers ----------------------------------------------------------------------------------
 
 
-def ratio(
-    base: Sample, new: Sample, interleaved: bool, settings: Settings, family: int
-) -> Ratio:
+def ratio(base: Sample, new: Sample, interleaved: bool, settings: Settings, family: int) -> Ratio:
     """new/base with p-value and interval, paired where the launches took turns."""
     if samples.BY_AGGREGATE in (base.unit, new.unit):
         point = statistics.compare(base.values[:1], new.values[:1])
@@ -208,12 +232,17 @@ def ratio(
     if not interleaved or samples.BY_REPETITION in (base.unit, new.unit) or len(common) < 2:
         result = statistics.compare(base.values, new.values, settings.confidence)
     else:
-        old, now = dict(zip(base.places, base.values, strict=True)), dict(zip(new.places, new.values, strict=True))
+        old, now = (
+            dict(zip(base.places, base.values, strict=True)),
+            dict(zip(new.places, new.values, strict=True)),
+        )
         blocks = statistics.choose_blocks(len(common), family, settings.level)
         result = statistics.compare_interleaved(
-            [old[place] for place in common], [now[place] for place in common],
-            blocks, settings.confidence,
-        )  # fmt: skip
+            [old[place] for place in common],
+            [now[place] for place in common],
+            blocks,
+            settings.confidence,
+        )
     return result if settings.test else replace(result, p=None, test="no test (--no-utest)")
 
 
@@ -238,7 +267,9 @@ def _decide(verdict: Verdict, settings: Settings, family: int) -> None:
     if certain and beyond:
         better = (r.estimate > 1) == bool(higher_is_better(verdict.metric))
         verdict.word = "faster" if better else "slower"
-        verdict.reason = f"{percent}, adjusted p {verdict.p_adjusted:.2g}, beyond the margin of {margin:.1%}"
+        verdict.reason = (
+            f"{percent}, adjusted p {verdict.p_adjusted:.2g}, beyond the margin of {margin:.1%}"
+        )
     elif inside:
         verdict.word = "same"
         real = f"; a real change of {percent}, too small to matter" if certain else ""
@@ -256,22 +287,26 @@ def _inside(low: float, high: float, margin: float) -> bool:
 def _why_unclear(verdict: Verdict, percent: str, level: float, family: int) -> str:
     r, base, new = verdict.ratio, verdict.base, verdict.new
     assert r is not None
+    few, smallest = min(len(base.values), len(new.values)), math.inf
+    if few >= 2:
+        smallest = statistics.smallest_p(len(base.values), len(new.values))
+    large = abs(r.of_medians - 1) > 5 * verdict.margin
+    lead = f"a large {percent}, but " if large else f"{percent}; "
     count = f"{len(base.values)} v {len(new.values)} {base.unit}"
-    large = f"a large {percent}, but " if abs(r.of_medians - 1) > 5 * verdict.margin else ""
-    if samples.BY_AGGREGATE in (base.unit, new.unit):
-        return f"{percent}; aggregates only: no significance test"
-    if min(len(base.values), len(new.values)) < 2:
-        return f"{large or percent + '; '}1 {base.unit[:-1]}: no test" if base.unit == new.unit else (
-            f"{large or percent + '; '}one value on a side: no test"
-        )
-    smallest = statistics.smallest_p(len(base.values), len(new.values))
-    if smallest > level:
-        return f"{large or percent + '; '}too few {base.unit}: min p {smallest:.2f} at {count}"
-    if smallest > level / max(1, family):
-        return f"{large or percent + '; '}{count} cannot reach α over {family} rows: min p {smallest:.2g}"
-    if verdict.p_adjusted is not None and verdict.p_adjusted <= level:
-        return f"{percent}: a real change about as large as the margin of {verdict.margin:.1%}"
-    return f"{percent}: neither inside ±{verdict.margin:.1%} nor significant over {family} rows"
+    significant = verdict.p_adjusted is not None and verdict.p_adjusted <= level
+    cases = (
+        (samples.BY_AGGREGATE in (base.unit, new.unit), "aggregates only: no significance test"),
+        (few < 2, f"1 {(base if len(base.values) < 2 else new).unit[:-1]}: no test"),
+        (r.p is None, r.test),
+        (smallest > level, f"too few {base.unit}: min p {smallest:.2f} at {count}"),
+        (
+            smallest * family > level,
+            f"{count} cannot reach α over {family} rows: min p {smallest:.2g}",
+        ),
+        (significant, f"a real change, about as large as the margin of {verdict.margin:.1%}"),
+        (True, f"neither inside ±{verdict.margin:.1%} nor significant over {family} rows"),
+    )
+    return lead + next(sentence for applies, sentence in cases if applies)
 
 
 def _next_step(verdict: Verdict, level: float, family: int) -> str:
@@ -279,7 +314,11 @@ def _next_step(verdict: Verdict, level: float, family: int) -> str:
     r, have = verdict.ratio, min(verdict.base.launches, verdict.new.launches)
     assert r is not None
     floor = statistics.launches_needed(family, level)
-    if r.low is None or r.high is None or samples.BY_REPETITION in (verdict.base.unit, verdict.new.unit):
+    if (
+        r.low is None
+        or r.high is None
+        or samples.BY_REPETITION in (verdict.base.unit, verdict.new.unit)
+    ):
         return f"measure at least {floor} launches a side"
     half = math.log(r.high / r.low) / 2
     room = abs(math.log1p(verdict.margin) - abs(math.log(r.estimate)))
@@ -335,14 +374,18 @@ def _interleaved(base: Sequence[Launch], new: Sequence[Launch]) -> bool:
     if any(index is None for index, _ in order) or len({index for index, _ in order}) < len(order):
         return False
     sides = [side for _, side in sorted(order)]
-    return all({first, second} == {0, 1} for first, second in zip(sides[::2], sides[1::2], strict=True))
+    return all(
+        {first, second} == {0, 1} for first, second in zip(sides[::2], sides[1::2], strict=True)
+    )
 
 
 def _doubts(base: Sequence[Launch], new: Sequence[Launch], report: Report) -> list[str]:
     doubts = []
     if {launch.identity for launch in base} & {launch.identity for launch in new}:
         doubts.append("the same launch is on both sides")
-    if report.family and any(samples.BY_REPETITION in (v.base.unit, v.new.unit) for v in report.verdicts):
+    if report.family and any(
+        samples.BY_REPETITION in (v.base.unit, v.new.unit) for v in report.verdicts
+    ):
         doubts.append(
             "one launch a side: repetitions inside one process are not independent, the noise from "
             "launch to launch is not seen; several launches a side give verdicts to rely on"
@@ -359,20 +402,33 @@ def _geomean(
         return None, 0
     mean = math.exp(math.fsum(math.log(v.ratio.of_medians) for v in rows if v.ratio) / len(rows))
     shape = {(tuple(v.base.places), tuple(v.new.places), v.base.unit, v.new.unit) for v in rows}
-    if len(shape) > 1 or rows[0].base.unit != samples.BY_LAUNCH or rows[0].new.unit != samples.BY_LAUNCH:
-        return Ratio(mean, mean, None, None, None, "no interval: the rows differ in launches"), len(rows)
-    base, new = (_launch_means([side(v) for v in rows]) for side in (lambda v: v.base, lambda v: v.new))
+    if (
+        len(shape) > 1
+        or rows[0].base.unit != samples.BY_LAUNCH
+        or rows[0].new.unit != samples.BY_LAUNCH
+    ):
+        return Ratio(mean, mean, None, None, None, "no interval: the rows differ in launches"), len(
+            rows
+        )
+    base, new = (
+        _launch_means([side(v) for v in rows]) for side in (lambda v: v.base, lambda v: v.new)
+    )
     return replace(ratio(base, new, interleaved, settings, 1), of_medians=mean), len(rows)
 
 
 def _launch_means(rows: Sequence[Sample]) -> Sample:
     logs = [[math.log(v) for v in sample.values] for sample in rows]
     means = [math.exp(math.fsum(launch) / len(rows)) for launch in zip(*logs, strict=True)]
-    return Sample("geomean", rows[0].fields, status="ok", values=means, places=rows[0].places, launches=len(means))
+    return Sample(
+        "geomean",
+        rows[0].fields,
+        status="ok",
+        values=means,
+        places=rows[0].places,
+        launches=len(means),
+    )
 
 
 def _severity(verdict: Verdict) -> tuple[int, float, str]:
     size = abs(math.log(verdict.ratio.estimate)) if verdict.ratio else 0.0
     return WORDS.index(verdict.word), -size, verdict.key
-
-

@@ -20,7 +20,7 @@ from benchkit.samples import Sample
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A benchmark and its baseline; `speed_up` is baseline time / own time, None when not measured."""
+    """A benchmark and its baseline; `speed_up` is baseline time / own time."""
 
     sample: Sample
     baseline: Sample
@@ -68,9 +68,13 @@ def _against(sample: Sample, baseline: Sample, confidence: float) -> Contestant:
         result = statistics.compare(sample.values, baseline.values, confidence)
     counted = f"{len(sample.values)} {sample.unit}"
     return Contestant(
-        sample, baseline, result.of_medians, result.low, result.high,
+        sample,
+        baseline,
+        result.of_medians,
+        result.low,
+        result.high,
         counted if result.low is not None else f"{counted}: no interval",
-    )  # fmt: skip
+    )
 
 
 # ---- output -----------------------------------------------------------------------------------
@@ -81,12 +85,17 @@ COLUMNS = ("benchmark", "baseline", "time", "baseline time", "speed-up", "interv
 def records(race: Sequence[Contestant]) -> list[dict[str, Any]]:
     return [
         {
-            "name": c.sample.key, "baseline": c.baseline.key, "seconds": c.sample.median,
-            "baseline_seconds": c.baseline.median, "speed_up": c.speed_up, "low": c.low,
-            "high": c.high, "remark": c.remark,
+            "name": c.sample.key,
+            "baseline": c.baseline.key,
+            "seconds": c.sample.median,
+            "baseline_seconds": c.baseline.median,
+            "speed_up": c.speed_up,
+            "low": c.low,
+            "high": c.high,
+            "remark": c.remark,
         }
         for c in race
-    ]  # fmt: skip
+    ]
 
 
 def as_json(race: Sequence[Contestant]) -> str:
@@ -109,7 +118,9 @@ def markdown(race: Sequence[Contestant]) -> str:
 
 
 def terminal(race: Sequence[Contestant], width: int | None, colour: bool) -> str:
-    lines = [(cells, "green" if (c.speed_up or 0) > 1 else "") for c in race if (cells := _cells(c))]
+    lines = [
+        (cells, "green" if (c.speed_up or 0) > 1 else "") for c in race if (cells := _cells(c))
+    ]
     return rendering.table(COLUMNS, lines, width, colour)
 
 
@@ -118,4 +129,11 @@ def _cells(c: Contestant) -> tuple[str, ...]:
     speed = "–" if c.speed_up is None else f"{c.speed_up:.3f}×"
     interval = "–" if c.low is None or c.high is None else f"{c.low:.3f} … {c.high:.3f}"
     names = (rendering.printable(c.sample.key), rendering.printable(c.baseline.key))
-    return (*names, show(c.sample.median), show(c.baseline.median), speed, interval, rendering.printable(c.remark))
+    return (
+        *names,
+        show(c.sample.median),
+        show(c.baseline.median),
+        speed,
+        interval,
+        rendering.printable(c.remark),
+    )
