@@ -1,7 +1,7 @@
 """Files of Google Benchmark JSON (1.5 – 1.9) → launches of rows.
 
-Contract: one file is one process launch. What cannot be used is a UserError that names the file, the
-position and, where it can be recognised, what the file is instead.
+Contract: one file is one process launch. What cannot be used is a UserError that names the file,
+the position and, where it can be recognised, what the file is instead.
 """
 
 __all__ = ["Launch", "Row", "expand", "load", "parse", "read", "select"]

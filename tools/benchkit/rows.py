@@ -1,8 +1,8 @@
 """What a run consists of: launches of rows, and how an entry of the JSON becomes a row.
 
-Contract: times are seconds. A row that was not measured (error, skipped, broken timer, unknown unit)
-has status ≠ "ok" and no time, so that nothing can mistake its 0.0 for a measurement. Every complaint
-names the position.
+Contract: times are seconds. A row that was not measured (error, skipped, broken timer, unknown
+unit) has status ≠ "ok" and no time, so that nothing can mistake its 0.0 for a measurement. Every
+complaint names the position.
 """
 
 import json

@@ -123,6 +123,7 @@ def judge(
             _attach(
                 verdicts, _judge_metric(base, new, replace(settings, metric=metric), differences)[0]
             )
+    _note_renames(verdicts)
     verdicts.sort(key=_severity)
     report = Report(
         *labels,
@@ -358,6 +359,18 @@ def _attach(verdicts: Sequence[Verdict], others: Sequence[Verdict]) -> None:
     for other in others:
         if other.word in MEASURED:
             by_key[other.key].others.append(other)
+
+
+def _note_renames(verdicts: Sequence[Verdict]) -> None:
+    """A benchmark that vanished and a new one of the same problem with the same numbers."""
+    gone = [v for v in verdicts if v.word == "missing" and v.new.status == "absent"]
+    come = [v for v in verdicts if v.word == "new" and v.base.status == "absent"]
+    for old in gone:
+        for now in come:
+            same_problem = old.base.fields.group() == now.new.fields.group()
+            times = (old.base.median, now.new.median)
+            if same_problem and all(times) and abs(math.log(times[0] / times[1])) < 0.01:
+                old.notes.append(f"renamed to {now.key}? It has the same numbers")
 
 
 def _in_order(launches: Sequence[Launch]) -> list[Launch]:
