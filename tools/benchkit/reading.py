@@ -4,7 +4,7 @@ Contract: one file is one process launch. What cannot be used is a UserError tha
 the position and, where it can be recognised, what the file is instead.
 """
 
-__all__ = ["Launch", "Row", "expand", "load", "parse", "read", "select"]
+__all__ = ["FIELDS", "Launch", "Row", "expand", "load", "parse", "read", "select"]
 
 import glob
 import gzip
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchkit.errors import UserError
-from benchkit.rows import Launch, Row, number_duplicates, row_of
+from benchkit.rows import FIELDS, Launch, Row, number_duplicates, row_of
 
 # How files of other tools begin: (a test on the parsed document, what it is).
 RELATIVES = (
@@ -33,6 +33,7 @@ RELATIVES = (
     (lambda d: _has_key(d, "run_name"), "the rows of a run without the document around them"),
     (lambda d: _has_key(d, "unit"), "github-action-benchmark input"),
 )
+CLOCK = re.compile(r"/(real_time|manual_time)$")
 PLAIN_TEXT = (
     (r"\x7fELF", "a program, not a result (is its executable bit set?)"),
     (r"#!", "a script, not a result (is its executable bit set?)"),
@@ -65,7 +66,8 @@ def read(sources: Iterable[str | Path], salvage: bool = False) -> list[Launch]:
 def select(launches: Sequence[Launch], pattern: str, new_name: str) -> list[Launch]:
     """Only the benchmarks whose name the pattern finds, the match replaced by `new_name`.
 
-    This is how benchmarks of different names are made to meet: `filters RUN Tile Base`.
+    This is how benchmarks of different names are made to meet: `filters RUN CPU/Ikj GPU/Tile16`.
+    The clock at the end of the name goes, or device time would never meet wall time.
     """
     try:
         found = re.compile(pattern)
@@ -74,7 +76,7 @@ def select(launches: Sequence[Launch], pattern: str, new_name: str) -> list[Laun
     result = []
     for launch in launches:
         rows = [
-            replace(row, run_name=found.sub(lambda _: new_name, row.run_name))
+            replace(row, run_name=found.sub(lambda _: new_name, CLOCK.sub("", row.run_name)))
             for row in launch.rows
             if found.search(row.run_name)
         ]

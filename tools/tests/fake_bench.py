@@ -12,9 +12,7 @@ import re
 import sys
 import time
 
-NAMES = [
-    f"SGEMM/CPU/{variant}/n:{n}/real_time" for variant in ("Ikj", "Packed") for n in (64, 256)
-]
+NAMES = [f"SGEMM/CPU/{variant}/n:{n}/real_time" for variant in ("Ikj", "Packed") for n in (64, 256)]
 
 
 def main() -> int:

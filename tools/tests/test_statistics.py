@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from benchkit import statistics
 from scipy import stats
+
+from benchkit import statistics
 
 RNG = np.random.default_rng(7)
 
