@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 MIN_TIED_ASYMPTOTIC = 8  # launches a side from which the tie-corrected normal p-value is used
 BLOCK = 4  # launches in one ABBA block
@@ -69,12 +69,10 @@ def launches_needed(family: int, alpha: float) -> int:
 
 def compare(base: Sequence[float], new: Sequence[float], confidence: float = 0.95) -> Ratio:
     """Two independent samples of positive numbers: Mann–Whitney and the interval it inverts to."""
-    import numpy as np
-
-    logs_base, logs_new = np.log(np.asarray(base, float)), np.log(np.asarray(new, float))
     of_medians = median(new) / median(base)
-    differences = np.sort((logs_new[:, None] - logs_base[None, :]).ravel())
-    estimate = math.exp(float(np.median(differences)))
+    logs_base, logs_new = list(map(math.log, base)), list(map(math.log, new))
+    differences = sorted(b - a for b in logs_new for a in logs_base)
+    estimate = math.exp(median(differences))
     if min(len(base), len(new)) < 2:
         return Ratio(of_medians, estimate, None, None, None, "1 sample: no test")
     p, test = _mann_whitney(base, new)
@@ -128,20 +126,17 @@ def compare_interleaved(
     p: aligned ranks (log time minus its block's mean), permuted exactly within the blocks.
     Interval: Walsh averages of the paired log ratios, cut as the signed-rank test inverts.
     """
-    import numpy as np
-
-    logs_base, logs_new = np.log(np.asarray(base, float)), np.log(np.asarray(new, float))
-    d = logs_new - logs_base
-    i, j = np.triu_indices(len(d))
-    walsh = np.sort((d[i] + d[j]) / 2)
-    estimate = math.exp(float(np.median(walsh)))
-    of_medians = median(new) / median(base)
+    logs_base, logs_new = list(map(math.log, base)), list(map(math.log, new))
+    d = [b - a for a, b in zip(logs_base, logs_new, strict=True)]
+    walsh = sorted((d[i] + d[j]) / 2 for i in range(len(d)) for j in range(i, len(d)))
+    estimate, of_medians = math.exp(median(walsh)), median(new) / median(base)
     if len(d) < 2:
         return Ratio(of_medians, estimate, None, None, None, "1 sample: no test")
     aligned: list[float] = []
-    for start, stop in pairwise(np.cumsum([0, *blocks])):
-        both = np.concatenate([logs_base[start:stop], logs_new[start:stop]])
-        aligned += list(np.round(both - both.mean(), 12))
+    for start, stop in pairwise(accumulate(blocks, initial=0)):
+        both = logs_base[start:stop] + logs_new[start:stop]
+        centre = math.fsum(both) / len(both)
+        aligned += [round(value - centre, 12) for value in both]  # ties stay ties
     p = _permutation_within(aligned, [2 * pairs for pairs in blocks])
     cut = _signed_rank_cut(len(d), confidence)
     low, high = (None, None) if cut is None else (math.exp(walsh[cut]), math.exp(walsh[-1 - cut]))
