@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 
 MIN_TIED_ASYMPTOTIC = 8  # launches a side from which the tie-corrected normal p-value is used
 BLOCK = 4  # launches in one ABBA block
+RESERVE = 30  # how far below the threshold the smallest p-value of the blocks must lie
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +147,15 @@ def compare_interleaved(
 def choose_blocks(pairs: int, family: int, alpha: float) -> list[int]:
     """The shortest blocks (in pairs) whose smallest p-value survives correction over `family`.
 
-    Short blocks take out fast drift, long ones can reach smaller p-values.
+    Short blocks take out fast drift, long ones can reach smaller p-values; with the reserve, one
+    launch out of place does not cost the verdict. Depends on numbers only, never on what was measured.
     """
-    for size in range(BLOCK // 2, pairs + 1):
+    for size in range(BLOCK // 2, pairs // 2 + 1):
         blocks = [size] * (pairs // size)
-        blocks[-1] += pairs % size
-        if 2 / math.prod(math.comb(2 * b, b) for b in blocks) <= alpha / max(1, family):
+        for extra in range(pairs % size):
+            blocks[-1 - extra % len(blocks)] += 1
+        smallest = 2 / math.prod(math.comb(2 * b, b) for b in blocks)
+        if smallest * RESERVE * max(1, family) <= alpha:
             return blocks
     return [pairs] if pairs else []
 

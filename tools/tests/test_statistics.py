@@ -95,7 +95,8 @@ def test_blocks_are_as_short_as_the_family_allows() -> None:
         blocks = statistics.choose_blocks(10, family, 0.05)
         smallest = 2 / math.prod(math.comb(2 * b, b) for b in blocks)
         assert sum(blocks) == 10 and smallest <= 0.05 / family
-    assert statistics.choose_blocks(10, 40, 0.05) == [2] * 5
+    assert statistics.choose_blocks(10, 1, 0.05) == [2] * 5
+    assert statistics.choose_blocks(10, 40, 0.05) == [5, 5]
     assert statistics.choose_blocks(3, 400, 0.05) == [3]
 
 
