@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 
 MIN_TIED_ASYMPTOTIC = 8  # launches a side from which the tie-corrected normal p-value is used
 BLOCK = 4  # launches in one ABBA block
+DRIFTING = 1.4  # von Neumann ratio below which the blocks are kept short
 RESERVE = 30  # how far below the threshold the smallest p-value of the blocks must lie
 
 
@@ -144,18 +145,35 @@ def compare_interleaved(
     return Ratio(of_medians, estimate, low, high, p, f"exact permutation in {len(blocks)} blocks")
 
 
-def choose_blocks(pairs: int, family: int, alpha: float) -> list[int]:
-    """The shortest blocks (in pairs) whose smallest p-value survives correction over `family`.
+def drifts(rows: Sequence[Sequence[float]]) -> bool:
+    """Whether the machine drifted; `rows`: per benchmark the mean log time of each pair, in order.
 
-    Short blocks take out fast drift, long ones can reach smaller p-values; with the reserve, one
-    launch out of place does not cost the verdict. Depends on numbers only, never on what was measured.
+    Von Neumann's ratio, pooled: about 2 for independent values, near 0 under drift. A pair's mean
+    does not tell its sides apart, so a decision by it leaves the permutation test exact.
     """
+    steps = spreads = 0.0
+    for row in rows:
+        mean = math.fsum(row) / len(row)
+        total = math.fsum((value - mean) ** 2 for value in row)
+        if total > 0:
+            steps += math.fsum((b - a) ** 2 for a, b in pairwise(row)) / total
+            spreads += 1
+    return spreads > 0 and steps / spreads < DRIFTING
+
+
+def choose_blocks(pairs: int, threshold: float, drifting: bool) -> list[int]:
+    """The shortest blocks (in pairs) whose smallest p-value still lies below `threshold`.
+
+    Short blocks take out fast drift, long ones can reach smaller p-values. Without drift there is a
+    reserve, so that one launch out of place does not cost the verdict.
+    """
+    reserve = 1 if drifting else RESERVE
     for size in range(BLOCK // 2, pairs // 2 + 1):
         blocks = [size] * (pairs // size)
         for extra in range(pairs % size):
             blocks[-1 - extra % len(blocks)] += 1
         smallest = 2 / math.prod(math.comb(2 * b, b) for b in blocks)
-        if smallest * RESERVE * max(1, family) <= alpha:
+        if smallest * reserve <= threshold:
             return blocks
     return [pairs] if pairs else []
 

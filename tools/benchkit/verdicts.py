@@ -153,9 +153,9 @@ def _judge_metric(
         _guard(verdict, (base, new), settings, differences)
     measured = [verdict for verdict in verdicts if verdict.word == "unclear"]
     family = sum(_testable(verdict) for verdict in measured)
-    pairs = _interleaved(base, new)
+    design = Design.of(measured, _interleaved(base, new), settings.level / max(1, family))
     for verdict in measured:
-        verdict.ratio = ratio(verdict.base, verdict.new, pairs, settings, family)
+        verdict.ratio = ratio(verdict.base, verdict.new, settings, design)
     _adjust(measured)
     for verdict in measured:
         _decide(verdict, settings, family)
@@ -224,26 +224,44 @@ def _guard(
 # ---- numbers ----------------------------------------------------------------------------------
 
 
-def ratio(base: Sample, new: Sample, interleaved: bool, settings: Settings, family: int) -> Ratio:
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What all tests of a family share: whether the sides took turns, and how the blocks are cut."""
+
+    interleaved: bool = False
+    threshold: float = 1.0  # the p-value that one change alone must reach
+    drifting: bool = False
+
+    @classmethod
+    def of(cls, measured: Sequence[Verdict], interleaved: bool, threshold: float) -> "Design":
+        rows = [
+            v for v in measured if interleaved and v.base.unit == v.new.unit == samples.BY_LAUNCH
+        ]
+        pairs = [_pairs(v.base, v.new) for v in rows]
+        logs = [[math.log(old * now) / 2 for old, now in row] for row in pairs if len(row) > 2]
+        return cls(interleaved, threshold, statistics.drifts(logs))
+
+
+def _pairs(base: Sample, new: Sample) -> list[tuple[float, float]]:
+    """Values of both sides from the same stretch of time, in order."""
+    old = dict(zip(base.places, base.values, strict=True))
+    now = dict(zip(new.places, new.values, strict=True))
+    return [(old[place], now[place]) for place in sorted(old.keys() & now.keys())]
+
+
+def ratio(base: Sample, new: Sample, settings: Settings, design: Design) -> Ratio:
     """new/base with p-value and interval, paired where the launches took turns."""
     if samples.BY_AGGREGATE in (base.unit, new.unit):
         point = statistics.compare(base.values[:1], new.values[:1])
         return replace(point, test="aggregates only: no significance test")
-    common = sorted(set(base.places) & set(new.places))
-    if not interleaved or samples.BY_REPETITION in (base.unit, new.unit) or len(common) < 2:
+    by_launch = base.unit == new.unit == samples.BY_LAUNCH
+    pairs = _pairs(base, new) if design.interleaved and by_launch else []
+    if len(pairs) < 2:
         result = statistics.compare(base.values, new.values, settings.confidence)
     else:
-        old, now = (
-            dict(zip(base.places, base.values, strict=True)),
-            dict(zip(new.places, new.values, strict=True)),
-        )
-        blocks = statistics.choose_blocks(len(common), family, settings.level)
-        result = statistics.compare_interleaved(
-            [old[place] for place in common],
-            [now[place] for place in common],
-            blocks,
-            settings.confidence,
-        )
+        blocks = statistics.choose_blocks(len(pairs), design.threshold, design.drifting)
+        old, now = zip(*pairs, strict=True)
+        result = statistics.compare_interleaved(old, now, blocks, settings.confidence)
     return result if settings.test else replace(result, p=None, test="no test (--no-utest)")
 
 
@@ -426,7 +444,8 @@ def _geomean(
     base, new = (
         _launch_means([side(v) for v in rows]) for side in (lambda v: v.base, lambda v: v.new)
     )
-    return replace(ratio(base, new, interleaved, settings, 1), of_medians=mean), len(rows)
+    design = Design(interleaved, settings.level)
+    return replace(ratio(base, new, settings, design), of_medians=mean), len(rows)
 
 
 def _launch_means(rows: Sequence[Sample]) -> Sample:

@@ -90,14 +90,22 @@ def test_interleaving_sees_through_drift() -> None:
     assert paired.high - paired.low < 0.1
 
 
-def test_blocks_are_as_short_as_the_family_allows() -> None:
+def test_blocks_are_as_short_as_the_threshold_allows() -> None:
     for family in (1, 40, 100, 400):
-        blocks = statistics.choose_blocks(10, family, 0.05)
-        smallest = 2 / math.prod(math.comb(2 * b, b) for b in blocks)
-        assert sum(blocks) == 10 and smallest <= 0.05 / family
-    assert statistics.choose_blocks(10, 1, 0.05) == [2] * 5
-    assert statistics.choose_blocks(10, 40, 0.05) == [5, 5]
-    assert statistics.choose_blocks(3, 400, 0.05) == [3]
+        for drifting in (False, True):
+            blocks = statistics.choose_blocks(10, 0.05 / family, drifting)
+            smallest = 2 / math.prod(math.comb(2 * b, b) for b in blocks)
+            assert sum(blocks) == 10 and smallest <= 0.05 / family
+    assert statistics.choose_blocks(10, 0.05, False) == [2] * 5
+    assert statistics.choose_blocks(10, 0.05 / 40, False) == [5, 5]
+    assert statistics.choose_blocks(10, 0.05 / 40, True) == [2] * 5
+    assert statistics.choose_blocks(3, 0.05 / 400, False) == [3]
+
+
+def test_drift_is_noticed_and_noise_is_not() -> None:
+    noise = [list(RNG.normal(size=10)) for _ in range(40)]
+    assert not statistics.drifts(noise) and not statistics.drifts([])
+    assert statistics.drifts([[3 * i + value for i, value in enumerate(row)] for row in noise])
 
 
 def test_warm_up_is_a_falling_start_and_nothing_else() -> None:
