@@ -32,7 +32,7 @@ def run(main: Callable[[list[str]], int]) -> None:
     except ModuleNotFoundError as error:
         print(
             f"{Path(sys.argv[0]).name}: the Python package '{error.name}' is missing; "
-            "run tools/test.sh or tools/bench.sh once, it sets up .venv at the root",
+            "run tools/test.sh once, it sets up .venv at the root",
             file=sys.stderr,
         )
         code = UNUSABLE

@@ -33,6 +33,7 @@ FAIL_ON = ("slower", "broke", "missing")
 # Which way a counter is better; a counter that fits neither gets no verdict.
 HIGHER = re.compile(r"FLOP|per_second|/s$|[GMKT]i?Bps$|pct_peak|throughput", re.IGNORECASE)
 LOWER = re.compile(r"time|seconds|latency|err|bytes_used|allocs", re.IGNORECASE)
+SAME_NUMBERS = 0.003  # medians this close make a rename likely
 FAR = 100  # more launches than this is no advice
 
 
@@ -226,7 +227,7 @@ def _guard(
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What all tests of a family share: whether the sides took turns, and how the blocks are cut."""
+    """What all tests of a family share: whether the sides took turns, how blocks are cut."""
 
     interleaved: bool = False
     threshold: float = 1.0  # the p-value that one change alone must reach
@@ -381,13 +382,13 @@ def _attach(verdicts: Sequence[Verdict], others: Sequence[Verdict]) -> None:
 
 def _note_renames(verdicts: Sequence[Verdict]) -> None:
     """A benchmark that vanished and a new one of the same problem with the same numbers."""
-    gone = [v for v in verdicts if v.word == "missing" and v.new.status == "absent"]
     come = [v for v in verdicts if v.word == "new" and v.base.status == "absent"]
-    for old in gone:
+    for old in verdicts:
+        if old.word != "missing" or old.new.status != "absent" or not old.base.median:
+            continue
         for now in come:
             same_problem = old.base.fields.group() == now.new.fields.group()
-            times = (old.base.median, now.new.median)
-            if same_problem and all(times) and abs(math.log(times[0] / times[1])) < 0.01:
+            if same_problem and abs((now.new.median or 0) / old.base.median - 1) < SAME_NUMBERS:
                 old.notes.append(f"renamed to {now.key}? It has the same numbers")
 
 

@@ -1,4 +1,4 @@
-"""Shared by all tests of the tools: paths, and documents as Google Benchmark writes them."""
+"""What all tests of the tools get: the import path, the marker, and compare.py as a fixture."""
 
 import json
 import subprocess
@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TOOLS))
-CASES = Path(__file__).parent / "cases"
-FAKE = Path(__file__).parent / "fake_bench.py"
+
+sys.path[:0] = [str(TOOLS), str(TOOLS / "tests")]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -23,17 +22,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if "slow" in item.keywords:
                 item.add_marker(skip)
-
-
-def entry(name: str, seconds: float = 1e-3, **more: object) -> dict:
-    """One repetition row; `more` adds or replaces fields."""
-    row = {"name": name, "run_name": name, "run_type": "iteration", "repetitions": 1}
-    row |= {"repetition_index": 0, "threads": 1, "iterations": 10}
-    return row | {"real_time": seconds * 1e9, "cpu_time": seconds * 1e9, "time_unit": "ns"} | more
-
-
-def document(rows: list[dict], **context: object) -> dict:
-    return {"context": {"host_name": "h", "num_cpus": 2, **context}, "benchmarks": rows}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import FAKE, TOOLS
+from documents import FAKE, TOOLS
 
 from benchkit import launching
 
