@@ -96,8 +96,6 @@ def commits_verb(args: argparse.Namespace) -> int:
     commits = [repository.resolve(base) if base else repository.merge_base(new_id), new_id]
     recipe = revisions.Recipe(args.build, args.program)
     programs = [repository.build(commit, recipe, say) for commit in commits]
-    if len({revisions.fingerprint(program) for program in programs}) == 1:
-        say("warning: both programs are identical: every difference is noise")
     if not args.keep:
         pair = "-".join(commit[:8] for commit in commits)
         args.keep = str(repository.cache / "runs" / f"{pair}-{time.strftime('%Y%m%d-%H%M%S')}")
@@ -154,6 +152,8 @@ def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
 
     with results_folder(args.keep, any(programs)) as folder:
         if all(programs):
+            if not (base.filter or new.filter) and launching.identical(base.source, new.source):
+                say("warning: both programs are identical: every difference is noise")
             session = launching.Session(
                 tuple(program_of(side, args) for side in sides),
                 folder,

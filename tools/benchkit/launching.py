@@ -4,6 +4,7 @@ Nothing measured is lost: each launch is kept as its own file as soon as it is c
 ends the measuring, not the report.
 """
 
+import filecmp
 import os
 import random
 import re
@@ -201,8 +202,16 @@ def is_program(path: str) -> bool:
     file = Path(path)
     if not file.is_file() or not os.access(file, os.X_OK):
         return False
-    with file.open("rb") as stream:
-        return not stream.read(64).lstrip().startswith(b"{")
+    try:
+        with file.open("rb") as stream:
+            return not stream.read(64).lstrip().startswith((b"{", b"["))
+    except OSError:  # executable but not readable: still a program
+        return True
+
+
+def identical(one: str, other: str) -> bool:
+    """Whether two programs have the same content."""
+    return filecmp.cmp(one, other, shallow=False)
 
 
 class Clock:

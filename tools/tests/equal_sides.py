@@ -30,8 +30,8 @@ def main() -> int:
     parser.add_argument("--comparisons", type=int, default=20)
     parser.add_argument("--launches", type=int, default=10)
     parser.add_argument("--table", action="store_true")
-    parser.add_argument("flags", nargs="*", help="after --: flags of the program")
-    args = parser.parse_args()
+    args, flags = parser.parse_known_args()  # what is not known here goes to the program
+    args.flags = [flag for flag in flags if flag != "--"]
     for _ in range(0 if args.table else args.comparisons):
         with args.output.open("a") as file:
             file.write(json.dumps(compare(args)) + "\n")
