@@ -4,7 +4,6 @@ Words carry the meaning everywhere; colour only repeats them. Text from result f
 the format it goes into. The JSON follows comparison.schema.json and is standard JSON (no NaN).
 """
 
-import csv
 import io
 import json
 import math
@@ -211,11 +210,7 @@ def markdown(report: Report, shown: Sequence[Verdict]) -> str:
 def as_csv(report: Report, shown: Sequence[Verdict]) -> str:
     """One line per benchmark and metric, cells safe for spreadsheets."""
     records = [record for verdict in shown for record in _flat_records(verdict)]
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_flat_record_keys())
-    writer.writerows([tables.cell(value) for value in record.values()] for record in records)
-    return out.getvalue()
+    return tables.csv_text([_flat_record_keys(), *(record.values() for record in records)])
 
 
 def as_json(report: Report, shown: Sequence[Verdict]) -> str:

@@ -168,7 +168,7 @@ def _in_order(launches: Sequence[Launch]) -> list[Launch]:
 
 def _interleaved(base: Sequence[Launch], new: Sequence[Launch]) -> bool:
     """Whether launch i of both sides ran next to each other, the sides taking turns."""
-    if len(base) != len(new) or len(base) < 2:
+    if len(base) != len(new) or len(base) < 2 or len({la.session for la in (*base, *new)}) > 1:
         return False
     order = [(launch.index, side) for side in (0, 1) for launch in (base, new)[side]]
     if any(index is None for index, _ in order) or len({index for index, _ in order}) < len(order):
