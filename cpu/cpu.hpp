@@ -56,6 +56,7 @@ struct Variant {
 // One table per source file, each at the foot of its file.
 std::span<const Variant> loop_variants();   // loops.cpp: the textbook loop nests
 std::span<const Variant> eigen_variants();  // eigen.cpp: the reference library as a contestant
+std::span<const Variant> packed_variants();  // packed.cpp: packed panels and a SIMD micro-kernel
 
 /// All tables in the order in which they are listed and run.
 std::vector<Variant> variants();
