@@ -58,6 +58,9 @@ std::span<const Variant> loop_variants();   // loops.cpp: the textbook loop nest
 std::span<const Variant> eigen_variants();  // eigen.cpp: the reference library as a contestant
 std::span<const Variant> packed_variants();  // packed.cpp: packed panels and a SIMD micro-kernel
 
+/// Threads this process may really use: the affinity mask, capped by the cgroup's CPU quota.
+int allowed_threads();
+
 /// All tables in the order in which they are listed and run.
 std::vector<Variant> variants();
 
