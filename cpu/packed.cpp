@@ -363,8 +363,9 @@ struct Grid {
 };
 
 /// The grid whose largest share costs least. A share of r x c outputs costs r * c multiplications per
-/// step of k, and packs r + c numbers; a number packed counts as kPackingCost multiplications. A
-/// thread gets nothing to do that is cheaper than waking it.
+/// step of k, and packs c numbers of B, and r of A at least twice (once for each block of columns); a
+/// number packed counts as kPackingCost multiplications. Wide shares hide the packing of A better.
+/// A thread gets nothing to do that is cheaper than waking it.
 Grid choose_grid(const Product& p, std::size_t panel, std::size_t threads) {
   constexpr std::size_t kPackingCost = 32, kWorthAThread = std::size_t{1} << 19;
   threads = std::min(threads, p.m * p.n * p.k / kWorthAThread);
@@ -374,7 +375,7 @@ Grid choose_grid(const Product& p, std::size_t panel, std::size_t threads) {
     const std::size_t panels = ceil_div(p.n, panel);
     const std::size_t columns = std::min(threads / rows, panels);
     const std::size_t r = ceil_div(p.m, rows), c = ceil_div(panels, columns) * panel;
-    const std::size_t cost = r * c + kPackingCost * (r + c);
+    const std::size_t cost = r * c + kPackingCost * (2 * r + c);
     if (cost < best_cost) best = {rows, columns}, best_cost = cost;
   }
   return best;
