@@ -79,16 +79,14 @@ HWY_EXPORT(copy);
 
 namespace {
 
-constexpr std::size_t kRounds = 20'000;            // some 50 microseconds
-constexpr std::size_t kGrain = 8 * 16;             // floats a step of the widest vectors
+constexpr std::size_t kRounds = 20'000;                    // some 50 microseconds
+constexpr std::size_t kGrain = 8 * 16;                     // floats a step of the widest vectors
 constexpr std::size_t kLeastBytes = std::size_t{1} << 20;  // traffic worth waking the threads for
 
 std::size_t threads_of(const Workspace& w) { return static_cast<std::size_t>(w.threads()); }
 
 /// Floats a thread: `share` cut down to whole steps, at least one.
-std::size_t whole_steps(std::size_t floats) {
-  return std::max(floats / kGrain * kGrain, kGrain);
-}
+std::size_t whole_steps(std::size_t floats) { return std::max(floats / kGrain * kGrain, kGrain); }
 
 /// Small sizes are gone through several times in one call.
 std::size_t passes_over(std::size_t bytes) { return std::max<std::size_t>(1, kLeastBytes / bytes); }

@@ -2,9 +2,9 @@
 // without arithmetic. The other rows are read as a fraction of these.
 #pragma once
 
-#include <cstddef>
-
 #include "cpu/cpu.hpp"
+
+#include <cstddef>
 
 namespace cpu {
 
