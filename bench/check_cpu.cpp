@@ -68,8 +68,9 @@ TEST_P(EveryIsa, MultipliesExactly) {
 TEST_P(EveryIsa, CountsWhatItMeasures) {
   cpu::Workspace workspace(2);
   EXPECT_GT(cpu::run_fma(workspace), 0);
-  EXPECT_GE(cpu::run_read(100'000, workspace), 90'000);
-  EXPECT_GE(cpu::run_copy(100'000, workspace), 90'000);
+  cpu::Traffic traffic(100'000, 2);
+  EXPECT_GE(traffic.read(), 90'000);
+  EXPECT_GE(traffic.copy(), 90'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, EveryIsa, testing::ValuesIn(cpu::available_isas()),

@@ -8,43 +8,54 @@
 #include <benchmark/benchmark.h>
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 namespace bench {
 
 namespace {
 
-/// Work done by one call: floating-point operations, or bytes.
+enum class Kind { kFma, kRead, kCopy };
+
 struct Peak {
   const char* name;
-  bool arithmetic;
-  std::function<double(cpu::Workspace&)> run;
+  Kind kind;
+  std::size_t bytes;  // the traffic's working set
 };
 
-/// Half of a cache per thread (of the shared one: half in all), or far more than all of them.
+/// Half of a core's own caches for each thread, half of the shared one in all, and eight times
+/// that.
 std::vector<Peak> peaks(std::size_t threads) {
   const cpu::Caches& cache = cpu::caches();
   const std::size_t l1 = threads * cache.l1 / 2, l2 = threads * cache.l2 / 2, l3 = cache.l3 / 2;
-  const std::size_t memory = 8 * cache.l3;
-  const auto read = [](std::size_t bytes) {
-    return [bytes](cpu::Workspace& w) { return cpu::run_read(bytes, w); };
-  };
-  const auto copy = [](std::size_t bytes) {
-    return [bytes](cpu::Workspace& w) { return cpu::run_copy(bytes, w); };
-  };
-  return {{"Peak/CPU/Fma", true, cpu::run_fma},   {"Peak/CPU/ReadL1", false, read(l1)},
-          {"Peak/CPU/ReadL2", false, read(l2)},   {"Peak/CPU/ReadL3", false, read(l3)},
-          {"Peak/CPU/Read", false, read(memory)}, {"Peak/CPU/CopyL1", false, copy(l1)},
-          {"Peak/CPU/CopyL2", false, copy(l2)},   {"Peak/CPU/CopyL3", false, copy(l3)},
-          {"Peak/CPU/Copy", false, copy(memory)}};
+  return {{"Peak/CPU/Fma", Kind::kFma, 0},
+          {"Peak/CPU/ReadL1", Kind::kRead, l1},
+          {"Peak/CPU/ReadL2", Kind::kRead, l2},
+          {"Peak/CPU/ReadL3", Kind::kRead, l3},
+          {"Peak/CPU/Read", Kind::kRead, 8 * cache.l3},
+          {"Peak/CPU/CopyL1", Kind::kCopy, l1},
+          {"Peak/CPU/CopyL2", Kind::kCopy, l2},
+          {"Peak/CPU/CopyL3", Kind::kCopy, l3},
+          {"Peak/CPU/Copy", Kind::kCopy, 8 * cache.l3}};
+}
+
+/// One call of this returns the work done: floating-point operations, or bytes.
+std::function<double()> runner(const Peak& peak, cpu::Workspace& workspace) {
+  if (peak.kind == Kind::kFma) return [&workspace] { return cpu::run_fma(workspace); };
+  const auto traffic = std::make_shared<cpu::Traffic>(peak.bytes, workspace.threads());
+  if (peak.kind == Kind::kRead) return [traffic] { return traffic->read(); };
+  return [traffic] { return traffic->copy(); };
 }
 
 /// The counters of every other row, so that the library's CSV stays a table.
 void measure(benchmark::State& state, const Peak& peak, cpu::Workspace& workspace) {
-  double work = peak.run(workspace);  // warm-up
-  for ([[maybe_unused]] auto iteration : state) work = peak.run(workspace);
+  const auto run = runner(peak, workspace);
+  double work = run();  // warm-up
+  for ([[maybe_unused]] auto iteration : state) work = run();
   constexpr auto kRate = benchmark::Counter::kIsIterationInvariantRate;
-  state.counters["GFLOP/s"] = benchmark::Counter(peak.arithmetic ? work * 1e-9 : 0, kRate);
-  state.counters["GB/s"] = benchmark::Counter(peak.arithmetic ? 0 : work * 1e-9, kRate);
+  const bool flops = peak.kind == Kind::kFma;
+  state.counters["GFLOP/s"] = benchmark::Counter(flops ? work * 1e-9 : 0, kRate);
+  state.counters["GB/s"] = benchmark::Counter(flops ? 0 : work * 1e-9, kRate);
   state.counters[kLaunches] = 0;
 }
 
