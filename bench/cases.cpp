@@ -1,6 +1,8 @@
 // Both sides' tables behind one interface; see the header.
 #include "bench/cases.hpp"
 
+#include "cpu/peers.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,17 +73,26 @@ Case case_of(const gpu::Peer& peer) {
           }};
 }
 
+namespace {
+
+std::vector<Case> peer_cases(const std::string& library) {
+  std::vector<Case> rows;
+  if (const auto row = cpu::find_peer(library)) rows.push_back(case_of(*row));
+  for (const auto& row : gpu::find_peers(library)) rows.push_back(case_of(row));
+  if (rows.empty())
+    throw std::invalid_argument(
+        fmt::format("the peer {} is no library that this suite can call", library));
+  return rows;
+}
+
+}  // namespace
+
 std::vector<Case> cases(std::span<const std::string> peers) {
   std::vector<Case> all;
   for (const auto& variant : cpu::variants()) all.push_back(case_of(variant));
   for (const auto& variant : gpu::variants()) all.push_back(case_of(variant));
-  for (const auto& library : peers) {
-    const auto rows = gpu::find_peers(library);
-    if (rows.empty())
-      throw std::invalid_argument(
-          fmt::format("the peer {} is no library that this suite can call", library));
-    for (const auto& row : rows) all.push_back(case_of(row));
-  }
+  for (const auto& library : peers)
+    for (auto& row : peer_cases(library)) all.push_back(std::move(row));
   std::ranges::stable_sort(all, {}, [](const Case& row) { return op_of(row.variant); });
   return all;
 }
