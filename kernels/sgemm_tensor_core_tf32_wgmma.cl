@@ -6,7 +6,8 @@
 // of registers.
 //
 // A warpgroup is 128 work-items; it owns 64 columns of C and all TILE_M rows of the tile. Copies are cp.async, STAGES
-// deep, with zero fill at the edges; any leading dimension is right, multiples of 4 floats are fast.
+// deep, with zero fill at the edges of k and n (rows past m repeat the last one
+// and are not stored); any leading dimension is right, multiples of 4 floats are fast.
 // Lines marked //@sm_90a are comments to the OpenCL compiler; retarget_ptx turns them into instructions.
 #ifndef TILE_M
 #define TILE_M 256  // 64, 128, 256
@@ -60,18 +61,15 @@ uint to_tf32(float x) {
   return y;
 }
 
-// Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become 0.
-void copy4(uint to, __global const float* from, int valid, int aligned) {
-  valid = max(0, min(valid, 4));
-  if (aligned) {
-    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(4 * valid) : "memory");
-  } else {
-    for (int i = 0; i < 4; ++i)
-      __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to + 4 * i), "l"(from + (i < valid ? i : 0)),
-                       "r"(i < valid ? 4 : 0)
-                       : "memory");
-  }
-}
+// Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become 0. WIDE: the source
+// lies at a multiple of 16 bytes.
+#define COPY_WIDE(to, from, valid)                                                                                 \
+  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(4 * (valid)) : "memory")
+#define COPY_NARROW(to, from, valid)                                                                               \
+  for (int j_ = 0; j_ < 4; ++j_)                                                                                   \
+    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((to) + 4 * j_),                          \
+                     "l"((from) + (j_ < (valid) ? j_ : 0)), "r"(j_ < (valid) ? 4 : 0)                              \
+                     : "memory")
 
 __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_core_tf32_wgmma(
     const int m, const int n, const int k, __global const float* a, const int lda, __global const float* b,
@@ -101,25 +99,27 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
 #define B_STEP (4 * WG_X / TILE_N)
   const int a_slot = a_row * TILE_K + (a_k ^ (a_row % 8 * 4));  // 128-byte swizzle
   const int b_slot = b_row * B_STRIDE + b_col;
+  const int b_valid = clamp(n - col0 - b_col, 0, 4);
+  __global const float* b_from = b + (b_valid > 0 ? col0 + b_col : 0);
   const uint a_local = (uint)(size_t)&tile_a[0][0] + 4 * a_slot;
   const uint b_local = (uint)(size_t)&tile_b[0][0] + 4 * b_slot;
 
-#define LOAD(tile)                                                                                                 \
+#define LOAD_WITH(COPY, tile)                                                                                      \
   {                                                                                                                \
     const int slot_ = (tile) % STAGES, k0_ = (tile) * TILE_K;                                                      \
-    _Pragma("unroll") for (int i = 0; i < A_CHUNKS; ++i) {                                                         \
-      const int row_ = row0 + a_row + i * A_STEP;                                                                  \
-      const int valid_ = row_ < m ? k - k0_ - a_k : 0;                                                             \
-      copy4(a_local + 4 * (slot_ * TILE_M * TILE_K + i * A_STEP * TILE_K),                                         \
-            valid_ > 0 ? a + (size_t)row_ * lda + k0_ + a_k : a, valid_, aligned);                                 \
-    }                                                                                                              \
+    const int a_valid_ = clamp(k - k0_ - a_k, 0, 4);                                                               \
+    __global const float* from_ = a + (a_valid_ > 0 ? k0_ + a_k : 0);                                              \
+    _Pragma("unroll") for (int i = 0; i < A_CHUNKS; ++i)                                                           \
+        COPY(a_local + 4 * (slot_ * TILE_M * TILE_K + i * A_STEP * TILE_K),                                        \
+             from_ + (size_t)min(row0 + a_row + i * A_STEP, m - 1) * lda, a_valid_);                               \
     _Pragma("unroll") for (int i = 0; i < B_CHUNKS; ++i) {                                                         \
       const int row_ = k0_ + b_row + i * B_STEP;                                                                   \
-      const int valid_ = row_ < k ? n - col0 - b_col : 0;                                                          \
-      copy4(b_local + 4 * (slot_ * TILE_K * B_STRIDE + i * B_STEP * B_STRIDE),                                     \
-            valid_ > 0 ? b + (size_t)row_ * ldb + col0 + b_col : b, valid_, aligned);                              \
+      COPY(b_local + 4 * (slot_ * TILE_K * B_STRIDE + i * B_STEP * B_STRIDE),                                      \
+           b_from + (size_t)min(row_, k - 1) * ldb, row_ < k ? b_valid : 0);                                       \
     }                                                                                                              \
   }
+#define LOAD(tile)                                                                                                 \
+  if (aligned) LOAD_WITH(COPY_WIDE, tile) else LOAD_WITH(COPY_NARROW, tile)
 #define COMMIT() __asm__ volatile("cp.async.commit_group;" ::: "memory")
 #define ARRIVED(pending) __asm__ volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 
@@ -150,7 +150,7 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
   HOPPER("wgmma.commit_group.sync.aligned;");                                                                      \
   HOPPER("wgmma.wait_group.sync.aligned 1;");                                                                      \
   ARRIVED(STAGES - 3);                                                                                             \
-  __asm__ volatile("fence.proxy.async;" ::: "memory");                                                             \
+  __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");                                                             \
   barrier(CLK_LOCAL_MEM_FENCE);                                                                                    \
   LOAD((tile) + STAGES - 1)                                                                                        \
   COMMIT();                                                                                                        \
@@ -163,7 +163,7 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
     COMMIT();
   }
   ARRIVED(STAGES - 2);
-  __asm__ volatile("fence.proxy.async;" ::: "memory");
+  __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");
   barrier(CLK_LOCAL_MEM_FENCE);
   LOAD_FRAGMENTS(0, 0)
 #pragma unroll 1
