@@ -6,7 +6,7 @@
 // Small products leave most of the device idle: SLICES groups of warps share a tile of C, each takes its part of every
 // k-tile, and their sums meet in local memory at the end.
 //
-// A warp owns WARP_M x WARP_N of C. Copies are cp.async, STAGES deep, with zero fill at the edges; any leading dimension
+// A warp owns WARP_M x WARP_N of C. Copies are cp.async, STAGES deep, with zero fill at the edges of k and n; any leading dimension
 // is right, multiples of 4 floats are fast. Needs compute capability 8.0.
 // WG_X = 32 * (TILE_M / WARP_M) * (TILE_N / WARP_N) * SLICES; WARP_M % 16 == WARP_N % 8 == TILE_K % (8 * SLICES) == 0.
 #ifndef TILE_M
@@ -64,18 +64,15 @@ void multiply(float* d, const uint* a, const uint* b) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become 0.
-void copy4(uint to, __global const float* from, int valid, int aligned) {
-  valid = max(0, min(valid, 4));
-  if (aligned) {
-    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(4 * valid) : "memory");
-  } else {
-    for (int i = 0; i < 4; ++i)
-      __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to + 4 * i), "l"(from + (i < valid ? i : 0)),
-                       "r"(i < valid ? 4 : 0)
-                       : "memory");
-  }
-}
+// Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become 0. WIDE: the source
+// lies at a multiple of 16 bytes.
+#define COPY_WIDE(to, from, valid)                                                                                 \
+  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(4 * (valid)) : "memory")
+#define COPY_NARROW(to, from, valid)                                                                               \
+  for (int j_ = 0; j_ < 4; ++j_)                                                                                   \
+    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((to) + 4 * j_),                          \
+                     "l"((from) + (j_ < (valid) ? j_ : 0)), "r"(j_ < (valid) ? 4 : 0)                              \
+                     : "memory")
 
 // Stores two neighbours in a row, of which `valid` exist.
 void store2(__global float* to, float2 x, int valid, int aligned) {
@@ -102,24 +99,29 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
 #define ROUNDS(count) (((count) + WG_X - 1) / WG_X)
 #define A_CHUNKS (TILE_M * TILE_K / 4)
 #define B_CHUNKS (TILE_K * TILE_N / 4)
-#define LOAD(tile)                                                                                          \
-  {                                                                                                         \
-    const int k0_ = (tile) * TILE_K;                                                                        \
-    const uint stage_ = (uint)(size_t)&local_floats[(tile) % STAGES * STAGE_FLOATS];                        \
-    _Pragma("unroll") for (int q = 0; q < ROUNDS(A_CHUNKS); ++q) {                                         \
-      const int i = item + q * WG_X, y_ = i / (TILE_K / 4), x_ = i % (TILE_K / 4) * 4;                                           \
-      const int valid_ = row0 + y_ < m ? k - k0_ - x_ : 0;                                                  \
-      if (y_ < TILE_M) copy4(stage_ + 4 * (y_ * A_STRIDE + x_), valid_ > 0 ? a + (size_t)(row0 + y_) * lda + k0_ + x_ : a,   \
-            valid_, aligned);                                                                               \
-    }                                                                                                       \
-    _Pragma("unroll") for (int q = 0; q < ROUNDS(B_CHUNKS); ++q) {                                         \
-      const int i = item + q * WG_X, y_ = i / (TILE_N / 4), x_ = i % (TILE_N / 4) * 4;                                           \
-      const int valid_ = k0_ + y_ < k ? n - col0 - x_ : 0;                                                  \
-      if (y_ < TILE_K) copy4(stage_ + 4 * (TILE_M * A_STRIDE + y_ * B_STRIDE + x_),                                          \
-            valid_ > 0 ? b + (size_t)(k0_ + y_) * ldb + col0 + x_ : b, valid_, aligned);                    \
-    }                                                                                                       \
-    __asm__ volatile("cp.async.commit_group;" ::: "memory");                                                \
+#define LOAD_WITH(COPY, tile)                                                                                      \
+  {                                                                                                                \
+    const int k0_ = (tile) * TILE_K;                                                                               \
+    const uint to_a_ = (uint)(size_t)&local_floats[(tile) % STAGES * STAGE_FLOATS];                                \
+    const uint to_b_ = to_a_ + 4 * TILE_M * A_STRIDE;                                                              \
+    _Pragma("unroll") for (int q = 0; q < ROUNDS(A_CHUNKS); ++q) {                                                 \
+      const int i = item + q * WG_X, y_ = i / (TILE_K / 4), x_ = i % (TILE_K / 4) * 4;                             \
+      const int valid_ = clamp(k - k0_ - x_, 0, 4);                                                                \
+      if (y_ < TILE_M)                                                                                             \
+        COPY(to_a_ + 4 * (y_ * A_STRIDE + x_), a + (size_t)min(row0 + y_, m - 1) * lda + (valid_ ? k0_ + x_ : 0),  \
+             valid_);                                                                                              \
+    }                                                                                                              \
+    _Pragma("unroll") for (int q = 0; q < ROUNDS(B_CHUNKS); ++q) {                                                 \
+      const int i = item + q * WG_X, y_ = i / (TILE_N / 4), x_ = i % (TILE_N / 4) * 4;                             \
+      const int valid_ = k0_ + y_ < k ? clamp(n - col0 - x_, 0, 4) : 0;                                            \
+      if (y_ < TILE_K)                                                                                             \
+        COPY(to_b_ + 4 * (y_ * B_STRIDE + x_), b + (size_t)min(k0_ + y_, k - 1) * ldb + (valid_ ? col0 + x_ : 0),  \
+             valid_);                                                                                              \
+    }                                                                                                              \
   }
+#define LOAD(tile)                                                                                                 \
+  if (aligned) LOAD_WITH(COPY_WIDE, tile) else LOAD_WITH(COPY_NARROW, tile)                                      \
+  __asm__ volatile("cp.async.commit_group;" ::: "memory");
 
   float total[WARP_M / 16][WARP_N / 8][4];
 #pragma unroll
@@ -128,7 +130,9 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
     for (int j = 0; j < WARP_N / 8; ++j) total[i][j][0] = total[i][j][1] = total[i][j][2] = total[i][j][3] = 0;
 
   const int tiles = (k + TILE_K - 1) / TILE_K;
-  for (int t = 0; t < STAGES - 1; ++t) LOAD(t)
+  for (int t = 0; t < STAGES - 1; ++t) {
+    LOAD(t)
+  }
 #pragma unroll 1
   for (int t = 0; t < tiles; ++t) {
     __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
