@@ -6,7 +6,7 @@
 // register operand, loaded in any order we like and split for free, and A is the local-memory operand, whose rest gets
 // a second tile. The unit's accumulator truncates, so every TILE_K = 32 steps of k its sums, which started from zero
 // with the small products first, are added outside to float32 sums. The tile is worked on in two halves of rows, so
-// that one half's additions run while the matrix unit is busy with the other.
+// that one part's additions run while the matrix unit is busy with the other.
 //
 // Warpgroups (128 work-items) have roles. The first only fills the ring of STAGES tiles and splits A; each of the others
 // owns 64 columns of C and all TILE_M rows of the tile, and waits for nobody but the ring: while one adds, another keeps
@@ -25,43 +25,57 @@
 #ifndef STAGES
 #define STAGES 4  // >= 3
 #endif
+#ifndef LAG
+#define LAG 1  // tiles under way while an older one is announced; 1 to STAGES - 2
+#endif
+#ifndef PARTS
+#define PARTS 1  // 1 or 2: the tile's rows are worked on in so many parts, one after the other
+#endif
+#ifndef SLICES
+#define SLICES 1
+#endif
 #ifndef GROUP_ROWS
 #define GROUP_ROWS 1  // work-groups walk down this many tile rows before moving right (L2 reuse)
 #endif
 #ifndef WG_X
-#define WG_X (128 + 2 * TILE_N)
+#define WG_X (128 + 2 * TILE_N * SLICES)
 #endif
 #ifndef WG_Y
 #define WG_Y 1
 #endif
 #define TILE_K 32
 #define PRODUCERS 128
-#define HALF_M (TILE_M / 2)
+#define PART_M (TILE_M / PARTS)
 #define B_STRIDE (TILE_N + 8)  // floats; 8 mod 32: fragment loads meet every bank once
 
-// The unit's sums are PTX registers named by us, sH_ij with half H and octal number ij: 8 per 16 rows of the half.
+// The unit's sums are PTX registers named by us, sH_ij with part H and octal number ij: 8 per 16 rows of the part.
 #define EIGHT(r) r "0," r "1," r "2," r "3," r "4," r "5," r "6," r "7"
-#if HALF_M == 16
+#if PART_M == 16
 #define SHAPE "m64n16k8"
 #define SUMS(r) EIGHT(r "0")
-#elif HALF_M == 32
+#elif PART_M == 32
 #define SHAPE "m64n32k8"
 #define SUMS(r) EIGHT(r "0") "," EIGHT(r "1")
-#elif HALF_M == 64
+#elif PART_M == 64
 #define SHAPE "m64n64k8"
 #define SUMS(r) EIGHT(r "0") "," EIGHT(r "1") "," EIGHT(r "2") "," EIGHT(r "3")
+#elif PART_M == 128
+#define SHAPE "m64n128k8"
+#define SUMS(r)                                                                                               \
+  EIGHT(r "0") "," EIGHT(r "1") "," EIGHT(r "2") "," EIGHT(r "3") "," EIGHT(r "4") "," EIGHT(r "5") "," EIGHT(r "6") \
+  "," EIGHT(r "7")
 #endif
 
 #define HOPPER(line) __asm__ volatile("//@sm_90a " line ::: "memory")
 
-// sums of a half += (or =, when !keep) fragment (64 columns of B by 8 k) * 8 k by HALF_M rows of A behind the descriptor.
-#define MULTIPLY(half, f, descriptor, keep)                                                                      \
+// sums of a part += (or =, when !keep) fragment (64 columns of B by 8 k) * 8 k by PART_M rows of A behind the descriptor.
+#define MULTIPLY(part, f, descriptor, keep)                                                                      \
   __asm__ volatile("//@sm_90a {.reg .pred p; setp.ne.b32 p, %5, 0; wgmma.mma_async.sync.aligned." SHAPE          \
-                   ".f32.tf32.tf32 {" SUMS("s" #half "_") "}, {%0,%1,%2,%3}, %4, p, 1, 1;}" ::"r"((f)[0]), "r"((f)[1]),  \
+                   ".f32.tf32.tf32 {" SUMS("s" #part "_") "}, {%0,%1,%2,%3}, %4, p, 1, 1;}" ::"r"((f)[0]), "r"((f)[1]),  \
                    "r"((f)[2]), "r"((f)[3]), "l"(descriptor), "r"(keep)                                          \
                    : "memory")
 
-#if TILE_N == 128
+#if TILE_N * SLICES == 128
 #define LESS_REGISTERS HOPPER("setmaxnreg.dec.sync.aligned.u32 72;");
 #define MORE_REGISTERS HOPPER("setmaxnreg.inc.sync.aligned.u32 216;");
 #else
@@ -119,7 +133,10 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
 #define EMPTY(tile) ((uint)(size_t)&ring[1][(tile) % STAGES])
 
   const int item = get_local_id(0) % PRODUCERS;
-  const int lane = item % 32, warp = (int)get_local_id(0) / 32 - PRODUCERS / 32;  // of those that multiply
+  const int lane = item % 32;
+  // Of the warps that multiply: which 16 columns of the tile, and which slice of k.
+  const int multiplier = (int)get_local_id(0) / 32 - PRODUCERS / 32;
+  const int warp = multiplier % (TILE_N / 16), slice = multiplier / (TILE_N / 16);
   const int aligned = ((lda | ldb) % 4 == 0) && ((((size_t)a | (size_t)b) & 15) == 0);
 
   // Tiles in bands of GROUP_ROWS tile rows.
@@ -189,23 +206,19 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
   const ulong form = ((ulong)1 << 62) | ((ulong)(1024 / 16) << 32) | ((ulong)1 << 16);
   const ulong tile_form = form | (((uint)(size_t)&tile_a[0][0] & 0x3ffff) >> 4);
   const ulong rest_form = form | (((uint)(size_t)&rest_a[0][0] & 0x3ffff) >> 4);
-#define AT(base, tile, half, s) ((base) + (uint)(((tile) % STAGES * TILE_M + (half) * HALF_M) * 8 + (s) * 2))
+#define AT(base, tile, part, s) ((base) + (uint)(((tile) % STAGES * TILE_M + (part) * PART_M) * 8 + (s) * 2))
 
-#define HALF_PRODUCT(tile, half, buffer)                                                                           \
+#define PRODUCT(tile, part, buffer)                                                                           \
   HOPPER("wgmma.fence.sync.aligned;");                                                                             \
   _Pragma("unroll") for (int s = 0; s < 4; ++s) {                                                                  \
-    MULTIPLY(half, rest[buffer][s], AT(tile_form, tile, half, s), s > 0);                                    \
-    MULTIPLY(half, head[buffer][s], AT(rest_form, tile, half, s), 1);                                        \
+    MULTIPLY(part, rest[buffer][s], AT(tile_form, tile, part, s), s > 0);                                    \
+    MULTIPLY(part, head[buffer][s], AT(rest_form, tile, part, s), 1);                                        \
   }                                                                                                                \
   _Pragma("unroll") for (int s = 0; s < 4; ++s)                                                                    \
-      MULTIPLY(half, head[buffer][s], AT(tile_form, tile, half, s), 1);                                      \
+      MULTIPLY(part, head[buffer][s], AT(tile_form, tile, part, s), 1);                                      \
   HOPPER("wgmma.commit_group.sync.aligned;");
 
-#define ADD(half) \
-  _Pragma("unroll") for (int i = 0; i < HALF_M / 2; ++i) \
-    __asm__ volatile("add.f32 %0, %0, s" #half "_%1%2;" : "+f"(total[half][i]) : "n"(i / 8), "n"(i % 8));
-
-  const int tiles = (k + 2 * TILE_K - 1) / (2 * TILE_K) * 2;
+  const int tiles = (k + TILE_K * SLICES - 1) / (TILE_K * SLICES) * SLICES;
   if (get_local_id(0) == 0)
     for (int s = 0; s < STAGES; ++s) {
       start_barrier(FULL(s), PRODUCERS);
@@ -215,60 +228,99 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
 
   if (get_local_id(0) < PRODUCERS) {
     LESS_REGISTERS
-    // A tile is announced when STAGES - 2 younger ones are under way.
+    // A tile is announced when LAG younger ones are under way.
 #pragma unroll 1
-    for (int t = 0; t < tiles + STAGES - 2; ++t) {
+    for (int t = 0; t < tiles + LAG; ++t) {
       if (t < tiles) {
         if (t >= STAGES) await(EMPTY(t), (t / STAGES + 1) % 2);
         LOAD(t)
       }
       COMMIT();
-      if (t >= STAGES - 2) {
-        ARRIVED(STAGES - 2);
-        SPLIT_A(t - (STAGES - 2))
+      if (t >= LAG) {
+        ARRIVED(LAG);
+        SPLIT_A(t - LAG)
         __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        arrive(FULL(t - (STAGES - 2)));
+        arrive(FULL(t - LAG));
       }
     }
     return;
   }
   MORE_REGISTERS
+#if PARTS == 1
+  __asm__ volatile(".reg .f32 " SUMS("s0_") ";");
+#else
   __asm__ volatile(".reg .f32 " SUMS("s0_") "," SUMS("s1_") ";");
-  float total[2][HALF_M / 2];
+#endif
+  float total[PARTS][PART_M / 2];
 #pragma unroll
-  for (int i = 0; i < HALF_M / 2; ++i) total[0][i] = total[1][i] = 0;
+  for (int i = 0; i < PARTS; ++i)
+#pragma unroll
+    for (int j = 0; j < PART_M / 2; ++j) total[i][j] = 0;
+#define ADD(part) \
+  _Pragma("unroll") for (int i = 0; i < PART_M / 2; ++i) \
+    __asm__ volatile("add.f32 %0, %0, s" #part "_%1%2;" : "+f"(total[part][i]) : "n"(i / 8), "n"(i % 8));
 
-  // One tile: while the matrix unit works on its halves, the fragments of the next one are made ready.
+  // One tile: while the matrix unit works on it, the fragments of this slice's next one are made ready.
+#if PARTS == 1
+#define PRODUCTS(tile, buffer) PRODUCT(tile, 0, buffer)
+#define ADD_FIRST
+#define ADD_LAST ADD(0)
+#else
+#define PRODUCTS(tile, buffer) PRODUCT(tile, 0, buffer) PRODUCT(tile, 1, buffer)
+#define ADD_FIRST                              \
+  HOPPER("wgmma.wait_group.sync.aligned 1;"); \
+  ADD(0)
+#define ADD_LAST ADD(1)
+#endif
 #define STEP(tile, buffer)                                                                                         \
-  HALF_PRODUCT(tile, 0, buffer)                                                                                    \
-  HALF_PRODUCT(tile, 1, buffer)                                                                                    \
-  if ((tile) + 1 < tiles) {                                                                                        \
-    await(FULL((tile) + 1), ((tile) + 1) / STAGES % 2);                                                            \
-    SPLIT_B((tile) + 1, 1 - buffer)                                                                                \
+  PRODUCTS(tile, buffer)                                                                                           \
+  if ((tile) + SLICES < tiles) {                                                                                   \
+    await(FULL((tile) + SLICES), ((tile) + SLICES) / STAGES % 2);                                                  \
+    SPLIT_B((tile) + SLICES, 1 - buffer)                                                                           \
   }                                                                                                                \
-  HOPPER("wgmma.wait_group.sync.aligned 1;");                                                                      \
-  ADD(0)                                                                                                           \
+  ADD_FIRST                                                                                                        \
   HOPPER("wgmma.wait_group.sync.aligned 0;");                                                                      \
   if (lane == 0) arrive(EMPTY(tile));                                                                              \
-  ADD(1)
+  ADD_LAST
 
-  await(FULL(0), 0);
-  SPLIT_B(0, 0)
+  await(FULL(slice), 0);
+  SPLIT_B(slice, 0)
 #pragma unroll 1
-  for (int t = 0; t < tiles; t += 2) {
+  for (int t = slice; t < tiles;) {
     STEP(t, 0)
-    STEP(t + 1, 1)
+    t += SLICES;
+    if (t >= tiles) break;
+    STEP(t, 1)
+    t += SLICES;
   }
 
-  // Sum 4 j + {0, 1, 2, 3} of a half: row 8 j + lane % 4 * 2 + {0, 1, 0, 1}, column fragment_col + {0, 0, 1, 1}.
+#if SLICES > 1
+  // The slices' sums meet where A was: (SLICES - 1) * TILE_N <= 32 * STAGES.
+  __local float* meeting = &tile_a[0][0] + (int)get_local_id(0) % (2 * TILE_N);
+  __asm__ volatile("bar.sync 1, %0;" ::"n"(2 * TILE_N * SLICES) : "memory");
+  if (slice > 0) {
+#pragma unroll
+    for (int i = 0; i < TILE_M / 2; ++i)
+      meeting[((slice - 1) * (TILE_M / 2) + i) * (2 * TILE_N)] = total[i / (PART_M / 2)][i % (PART_M / 2)];
+  }
+  __asm__ volatile("bar.sync 1, %0;" ::"n"(2 * TILE_N * SLICES) : "memory");
+  if (slice > 0) return;
+#pragma unroll
+  for (int s = 0; s < SLICES - 1; ++s)
+#pragma unroll
+    for (int i = 0; i < TILE_M / 2; ++i)
+      total[i / (PART_M / 2)][i % (PART_M / 2)] += meeting[(s * (TILE_M / 2) + i) * (2 * TILE_N)];
+#endif
+
+  // Sum 4 j + {0, 1, 2, 3} of a part: row 8 j + lane % 4 * 2 + {0, 1, 0, 1}, column fragment_col + {0, 0, 1, 1}.
   const int col = col0 + fragment_col;
   const int pairs = ldc % 2 == 0 && ((size_t)c & 7) == 0 && col + 1 < n;
 #pragma unroll
-  for (int part = 0; part < 2; ++part)
+  for (int p = 0; p < PARTS; ++p)
 #pragma unroll
-    for (int i = 0; i < HALF_M / 4; ++i) {
-      const int row = row0 + part * HALF_M + i / 2 * 8 + lane % 4 * 2 + i % 2;
-      const float2 x = (float2)(total[part][i / 2 * 4 + i % 2], total[part][i / 2 * 4 + i % 2 + 2]);
+    for (int i = 0; i < PART_M / 4; ++i) {
+      const int row = row0 + p * PART_M + i / 2 * 8 + lane % 4 * 2 + i % 2;
+      const float2 x = (float2)(total[p][i / 2 * 4 + i % 2], total[p][i / 2 * 4 + i % 2 + 2]);
       __global float* to = c + (size_t)row * ldc + col;
       if (row < m && pairs) {
         *(__global float2*)to = x;
