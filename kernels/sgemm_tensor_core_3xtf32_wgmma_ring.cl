@@ -239,7 +239,6 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
       if (t >= LAG) {
         ARRIVED(LAG);
         SPLIT_A(t - LAG)
-        __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");
         arrive(FULL(t - LAG));
       }
     }
@@ -276,6 +275,7 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
   PRODUCTS(tile, buffer)                                                                                           \
   if ((tile) + SLICES < tiles) {                                                                                   \
     await(FULL((tile) + SLICES), ((tile) + SLICES) / STAGES % 2);                                                  \
+    __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");                                               \
     SPLIT_B((tile) + SLICES, 1 - buffer)                                                                           \
   }                                                                                                                \
   ADD_FIRST                                                                                                        \
@@ -284,6 +284,7 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
   ADD_LAST
 
   await(FULL(slice), 0);
+  __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");
   SPLIT_B(slice, 0)
 #pragma unroll 1
   for (int t = slice; t < tiles;) {
