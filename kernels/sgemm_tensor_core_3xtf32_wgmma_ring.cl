@@ -1,21 +1,19 @@
-// C = A B, row-major float32, on Hopper's warpgroup matrix unit (wgmma, TF32 inputs) with float32 accuracy.
+// C = A B, row-major float32, on Hopper's warpgroup matrix unit (wgmma, TF32 inputs) with float32 accuracy, by
+// warpgroups with roles.
 //
-// Idea. Each float is split into a TF32 head and a TF32 rest, and three products are summed: rest*head + head*rest +
-// head*head (Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores", 2022). wgmma wants both TF32
-// operands with k contiguous. Row-major A has that, row-major B does not; so the kernel computes C' = B' A': B' is the
-// register operand, loaded in any order we like and split for free, and A is the local-memory operand, whose rest gets
-// a second tile. The unit's accumulator truncates, so every TILE_K = 32 steps of k its sums, which started from zero
-// with the small products first, are added outside to float32 sums. The tile is worked on in two halves of rows, so
-// that one part's additions run while the matrix unit is busy with the other.
+// Idea. The arithmetic is that of sgemm_tensor_core_3xtf32_wgmma: three products of TF32 heads and rests, C' = B' A',
+// sums restarted every TILE_K steps of k. There, everybody waits for everybody once per tile. Here a warpgroup (128
+// work-items) does one thing: the first fills a ring of STAGES tiles, the second writes the rests of A, and each of the
+// others multiplies 64 columns of C by all TILE_M rows and waits for nobody but the ring: while one adds, another keeps
+// the matrix unit busy. mbarriers say that a slot's copies have landed, that it is full, that it is empty; setmaxnreg
+// moves registers to those who multiply. Where tiles are few, SLICES groups of them share a tile of C: each takes every
+// SLICES-th tile of k, and their sums meet in local memory.
 //
-// Warpgroups (128 work-items) have roles. The first only fills the ring of STAGES tiles and splits A; each of the others
-// owns 64 columns of C and all TILE_M rows of the tile, and waits for nobody but the ring: while one adds, another keeps
-// the matrix unit busy. Full and empty slots are announced through mbarriers. setmaxnreg moves registers to where they
-// are needed.
 // Copies are cp.async, with zero fill at the edges of k and n (rows past m repeat the last one and are not stored); any
 // leading dimension is right, multiples of 4 floats are fast.
 // Lines marked //@sm_90a are comments to the OpenCL compiler; retarget_ptx turns them into instructions.
-// WG_X = 128 + 2 * TILE_N; TILE_N = 64 * (warpgroups that multiply); STAGES >= 3.
+// WG_X = 256 + 2 * TILE_N * SLICES <= 1024; TILE_N = 64 or 128; TILE_M = 32, 64 or 128; STAGES >= 3;
+// (SLICES - 1) * TILE_N <= 32 * STAGES; local memory: STAGES * (256 * TILE_M + 128 * TILE_N + 1024) bytes < 227 KiB.
 #ifndef TILE_M
 #define TILE_M 128  // 32, 64, 128
 #endif
@@ -24,9 +22,6 @@
 #endif
 #ifndef STAGES
 #define STAGES 4  // >= 3
-#endif
-#ifndef LAG
-#define LAG 1  // tiles under way while an older one is announced; 1 to STAGES - 2
 #endif
 #ifndef PARTS
 #define PARTS 1  // 1 or 2: the tile's rows are worked on in so many parts, one after the other
@@ -38,13 +33,14 @@
 #define GROUP_ROWS 1  // work-groups walk down this many tile rows before moving right (L2 reuse)
 #endif
 #ifndef WG_X
-#define WG_X (128 + 2 * TILE_N * SLICES)
+#define WG_X (256 + 2 * TILE_N * SLICES)
 #endif
 #ifndef WG_Y
 #define WG_Y 1
 #endif
 #define TILE_K 32
-#define PRODUCERS 128
+#define PRODUCERS 256  // work-items that load and, after them, those that split
+#define LOADERS 128
 #define PART_M (TILE_M / PARTS)
 #define B_STRIDE (TILE_N + 8)  // floats; 8 mod 32: fragment loads meet every bank once
 
@@ -76,8 +72,8 @@
                    : "memory")
 
 #if TILE_N * SLICES == 128
-#define LESS_REGISTERS HOPPER("setmaxnreg.dec.sync.aligned.u32 72;");
-#define MORE_REGISTERS HOPPER("setmaxnreg.inc.sync.aligned.u32 216;");
+#define LESS_REGISTERS HOPPER("setmaxnreg.dec.sync.aligned.u32 56;");
+#define MORE_REGISTERS HOPPER("setmaxnreg.inc.sync.aligned.u32 200;");
 #else
 #define LESS_REGISTERS
 #define MORE_REGISTERS
@@ -128,12 +124,13 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
   __local float rest_a[STAGES][TILE_M * TILE_K] __attribute__((aligned(1024)));
   __local float tile_b[STAGES][TILE_K * B_STRIDE] __attribute__((aligned(1024)));
 
-  __local ulong ring[2][STAGES];  // mbarriers: slot s is full, slot s is empty
-#define FULL(tile) ((uint)(size_t)&ring[0][(tile) % STAGES])
-#define EMPTY(tile) ((uint)(size_t)&ring[1][(tile) % STAGES])
+  // mbarriers of each slot: its copies have landed, it is full (split too), it is empty.
+  __local ulong landed[STAGES], full[STAGES], empty[STAGES];
+#define PHASE(barriers, tile) ((uint)(size_t)&barriers[(tile) % STAGES])
+#define PARITY(tile) ((tile) / STAGES % 2)
 
-  const int item = get_local_id(0) % PRODUCERS;
-  const int lane = item % 32;
+  const int item = get_local_id(0) % LOADERS;
+  const int lane = get_local_id(0) % 32;
   // Of the warps that multiply: which 16 columns of the tile, and which slice of k.
   const int multiplier = (int)get_local_id(0) / 32 - PRODUCERS / 32;
   const int warp = multiplier % (TILE_N / 16), slice = multiplier / (TILE_N / 16);
@@ -151,10 +148,10 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
   // This item's chunks of 4 floats: A rows a_row + i * A_STEP, B rows b_row + i * B_STEP.
   const int a_row = item / 8, a_k = item % 8 * 4;
   const int b_row = item / (TILE_N / 4), b_col = item % (TILE_N / 4) * 4;
-#define A_CHUNKS (TILE_M * 8 / PRODUCERS)
-#define A_STEP (PRODUCERS / 8)
-#define B_CHUNKS (TILE_K * TILE_N / 4 / PRODUCERS)
-#define B_STEP (4 * PRODUCERS / TILE_N)
+#define A_CHUNKS (TILE_M * 8 / LOADERS)
+#define A_STEP (LOADERS / 8)
+#define B_CHUNKS (TILE_K * TILE_N / 4 / LOADERS)
+#define B_STEP (4 * LOADERS / TILE_N)
   const int a_slot = a_row * TILE_K + (a_k ^ (a_row % 8 * 4));  // 128-byte swizzle
   const int b_slot = b_row * B_STRIDE + b_col;
   const int b_valid = clamp(n - col0 - b_col, 0, 4);
@@ -178,10 +175,8 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
   }
 #define LOAD(tile)                                                                                                 \
   if (aligned) LOAD_WITH(COPY_WIDE, tile) else LOAD_WITH(COPY_NARROW, tile)
-#define COMMIT() __asm__ volatile("cp.async.commit_group;" ::: "memory")
-#define ARRIVED(pending) __asm__ volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 
-  // Each item writes the rests of the chunks of A that it copied itself.
+  // The rests of A, in the order of the copies.
 #define SPLIT_A(tile)                                                                                              \
   _Pragma("unroll") for (int i = 0; i < A_CHUNKS; ++i) {                                                           \
     const float4 x_ = *(__local const float4*)&tile_a[(tile) % STAGES][a_slot + i * A_STEP * TILE_K];              \
@@ -221,25 +216,29 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
   const int tiles = (k + TILE_K * SLICES - 1) / (TILE_K * SLICES) * SLICES;
   if (get_local_id(0) == 0)
     for (int s = 0; s < STAGES; ++s) {
-      start_barrier(FULL(s), PRODUCERS);
-      start_barrier(EMPTY(s), TILE_N / 16);
+      start_barrier(PHASE(landed, s), LOADERS);
+      start_barrier(PHASE(full, s), PRODUCERS - LOADERS);
+      start_barrier(PHASE(empty, s), TILE_N / 16);
     }
   barrier(CLK_LOCAL_MEM_FENCE);
 
   if (get_local_id(0) < PRODUCERS) {
     LESS_REGISTERS
-    // A tile is announced when LAG younger ones are under way.
+    if (get_local_id(0) < LOADERS) {
 #pragma unroll 1
-    for (int t = 0; t < tiles + LAG; ++t) {
-      if (t < tiles) {
-        if (t >= STAGES) await(EMPTY(t), (t / STAGES + 1) % 2);
+      for (int t = 0; t < tiles; ++t) {
+        if (t >= STAGES) await(PHASE(empty, t), 1 - PARITY(t));
         LOAD(t)
+        __asm__ volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(PHASE(landed, t)) : "memory");
       }
-      COMMIT();
-      if (t >= LAG) {
-        ARRIVED(LAG);
-        SPLIT_A(t - LAG)
-        arrive(FULL(t - LAG));
+      __asm__ volatile("cp.async.wait_all;" ::: "memory");
+    } else {
+#pragma unroll 1
+      for (int t = 0; t < tiles; ++t) {
+        await(PHASE(landed, t), PARITY(t));
+        SPLIT_A(t)
+        __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        arrive(PHASE(full, t));
       }
     }
     return;
@@ -274,17 +273,15 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
 #define STEP(tile, buffer)                                                                                         \
   PRODUCTS(tile, buffer)                                                                                           \
   if ((tile) + SLICES < tiles) {                                                                                   \
-    await(FULL((tile) + SLICES), ((tile) + SLICES) / STAGES % 2);                                                  \
-    __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");                                               \
+    await(PHASE(full, (tile) + SLICES), PARITY((tile) + SLICES));                                                  \
     SPLIT_B((tile) + SLICES, 1 - buffer)                                                                           \
   }                                                                                                                \
   ADD_FIRST                                                                                                        \
   HOPPER("wgmma.wait_group.sync.aligned 0;");                                                                      \
-  if (lane == 0) arrive(EMPTY(tile));                                                                              \
+  if (lane == 0) arrive(PHASE(empty, tile));                                                                              \
   ADD_LAST
 
-  await(FULL(slice), 0);
-  __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  await(PHASE(full, slice), 0);
   SPLIT_B(slice, 0)
 #pragma unroll 1
   for (int t = slice; t < tiles;) {
