@@ -57,6 +57,9 @@ struct Variant {
 std::span<const Variant> loop_variants();   // loops.cpp: the textbook loop nests
 std::span<const Variant> eigen_variants();  // eigen.cpp: the reference library as a contestant
 
+/// Threads this process may really use: the affinity mask, capped by the cgroup's CPU quota.
+int allowed_threads();
+
 /// All tables in the order in which they are listed and run.
 std::vector<Variant> variants();
 

@@ -1,0 +1,89 @@
+// Both sides' tables behind one interface; see the header.
+#include "bench/cases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace bench {
+
+namespace {
+
+class CpuRunner final : public Runner {
+ public:
+  CpuRunner(const cpu::Variant& variant, cpu::Workspace& workspace, const Shape& s)
+      : variant_(variant), workspace_(workspace), product_{s.m,     s.n,   s.k,     nullptr, s.lda,
+                                                           nullptr, s.ldb, nullptr, s.ldc} {}
+
+  void write_inputs(const Operands& o) override {
+    product_.a = o.a.data();
+    product_.b = o.b.data();
+  }
+  void write_output(Operands& o) override { product_.c = o.c(); }
+  std::optional<double> run(int batch) override {
+    for (int i = 0; i < batch; ++i) variant_.run(product_, workspace_);
+    return std::nullopt;
+  }
+  void read_output(Operands&) override {}
+
+ private:
+  cpu::Variant variant_;
+  cpu::Workspace& workspace_;
+  cpu::Product product_;
+};
+
+class GpuRunner final : public Runner {
+ public:
+  explicit GpuRunner(std::unique_ptr<gpu::Multiplication> product) : product_(std::move(product)) {}
+
+  void write_inputs(const Operands& o) override { product_->write_inputs(o.a, o.b); }
+  void write_output(Operands& o) override { product_->write_output(o.guarded_c); }
+  std::optional<double> run(int batch) override { return product_->run(batch); }
+  void read_output(Operands& o) override { product_->read_output(o.guarded_c); }
+
+ private:
+  std::unique_ptr<gpu::Multiplication> product_;
+};
+
+}  // namespace
+
+Case case_of(const cpu::Variant& variant) {
+  return {std::string(variant.name), false, gpu::kFloat32Epsilon,
+          [variant](Machine& machine, const Shape& shape) -> std::unique_ptr<Runner> {
+            return std::make_unique<CpuRunner>(variant, machine.workspace, shape);
+          }};
+}
+
+Case case_of(const gpu::Variant& variant) {
+  return {std::string(variant.name), true, variant.epsilon,
+          [variant](Machine& machine, const Shape& shape) -> std::unique_ptr<Runner> {
+            if (!machine.session) throw gpu::Unsupported("there is no OpenCL device");
+            return std::make_unique<GpuRunner>(machine.session->prepare(variant, shape));
+          }};
+}
+
+Case case_of(const gpu::Peer& peer) {
+  return {peer.name, true, peer.epsilon,
+          [peer](Machine& machine, const Shape& shape) -> std::unique_ptr<Runner> {
+            if (!machine.session) throw gpu::Unsupported("there is no OpenCL device");
+            return std::make_unique<GpuRunner>(peer.prepare(*machine.session, shape));
+          }};
+}
+
+std::vector<Case> cases(std::span<const std::string> peers) {
+  std::vector<Case> all;
+  for (const auto& variant : cpu::variants()) all.push_back(case_of(variant));
+  for (const auto& variant : gpu::variants()) all.push_back(case_of(variant));
+  for (const auto& library : peers) {
+    const auto rows = gpu::find_peers(library);
+    if (rows.empty())
+      throw std::invalid_argument(
+          fmt::format("the peer {} is no library that this suite can call", library));
+    for (const auto& row : rows) all.push_back(case_of(row));
+  }
+  std::ranges::stable_sort(all, {}, [](const Case& row) { return op_of(row.variant); });
+  return all;
+}
+
+}  // namespace bench

@@ -1,0 +1,200 @@
+// The pure logic, by tables of real devices and drivers, and the checker itself by planted faults.
+#include "bench/options.hpp"
+#include "bench/problem.hpp"
+#include "gpu/event_time.hpp"
+#include "gpu/session.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <limits>
+
+namespace {
+
+using bench::Operands;
+using bench::Shape;
+using bench::Values;
+using nlohmann::json;
+
+json table(const char* name) {
+  std::ifstream file(std::string(CHECK_DATA "/") + name);
+  return json::parse(file);
+}
+
+TEST(Limits, DevicesOfTheField) {
+  for (const json& device : table("devices.json")) {
+    gpu::Limits limits;
+    limits.work_group = device["max_wg"];
+    limits.items = device["item_sizes"];
+    limits.kernel_work_group = device["kernel_wg"];
+    limits.local_bytes = device["local_mem"];
+    for (const std::size_t tile : {8UL, 16UL, 32UL}) {
+      const gpu::Needs needs{tile, tile, 2 * tile * tile * sizeof(float)};
+      const std::string why = gpu::obstacle(limits, needs);
+      const bool run = device["expected"]["tile" + std::to_string(tile)] == "run";
+      EXPECT_EQ(why.empty(), run) << device["id"] << " tile " << tile << ": " << why;
+    }
+  }
+}
+
+TEST(Limits, PrivateArraysOfAWholeWorkGroup) {
+  gpu::Limits limits{.work_group = 4096, .items = {4096, 4096, 1}, .kernel_work_group = 4096};
+  limits.private_bytes = 4UL << 20U;
+  EXPECT_EQ(gpu::obstacle(limits, gpu::Needs{64, 1, 0, 2048UL * 4}), "");
+  EXPECT_NE(gpu::obstacle(limits, gpu::Needs{4096, 1, 0, 2048UL * 4}), "");
+}
+
+TEST(Limits, BuffersAndTheirSum) {
+  const Shape shape = bench::square(bench::Op::kSgemm, 8192);  // 256 MiB each
+  gpu::Limits limits;
+  limits.allocation = 256UL << 20U;
+  limits.memory = 1UL << 30U;
+  EXPECT_EQ(gpu::obstacle(limits, shape), "");
+  limits.memory = 700UL << 20U;
+  EXPECT_NE(gpu::obstacle(limits, shape).find("768.0 MiB for A, B and C"), std::string::npos);
+  limits.allocation = 255UL << 20U;
+  EXPECT_NE(gpu::obstacle(limits, shape).find("255.0 MiB"), std::string::npos);
+}
+
+TEST(NdRange, CoversCWithWholeWorkGroups) {
+  const auto range = gpu::cover({16, 8, 32, 64}, 33, 65);
+  EXPECT_EQ(range.global, (std::array<std::size_t, 2>{32, 16}));
+  const auto rows = gpu::cover({64, 1, 64, gpu::Geometry::kWhole, gpu::Axis::kRows}, 1000, 77);
+  EXPECT_EQ(rows.global, (std::array<std::size_t, 2>{1024, 1}));
+}
+
+// A field of the table that may be missing or null.
+template <class T>
+std::optional<T> field(const json& row, const char* name) {
+  const auto found = row.find(name);
+  if (found == row.end() || found->is_null()) return std::nullopt;
+  return found->get<T>();
+}
+
+TEST(EventTime, StampsOfTheField) {
+  const std::map<std::string, gpu::Trust> words = {{"ok", gpu::Trust::kOk},
+                                                   {"too_short_for_timer", gpu::Trust::kTooShort},
+                                                   {"invalid", gpu::Trust::kInvalid},
+                                                   {"suspicious", gpu::Trust::kSuspicious}};
+  for (const json& row : table("timestamps.json")) {
+    gpu::Stamps stamps;
+    stamps.start = field<std::uint64_t>(row, "st");
+    stamps.end = field<std::uint64_t>(row, "en");
+    stamps.queued = field<std::uint64_t>(row, "q");
+    stamps.query = field<int>(row, "rc").value_or(0);
+    stamps.status = field<int>(row, "status").value_or(0);
+    gpu::Plausible plausible;
+    plausible.timer_ns = field<double>(row, "timer_ns").value_or(0);
+    plausible.wall_ns = field<double>(row, "wall_ns").value_or(0);
+    if (const auto flop = field<double>(row, "flop"))
+      plausible.minimum_ns = *flop / row["peak_flops"].get<double>() * 1e9;
+    const auto time = gpu::judge(stamps, plausible);
+    EXPECT_EQ(time.trust, words.at(row["expect"])) << row["id"] << ": " << time.why;
+    EXPECT_EQ(time.why.empty(), time.trust == gpu::Trust::kOk);
+    if (const auto ns = field<double>(row, "ns")) {
+      EXPECT_NEAR(time.seconds * 1e9, *ns, 1e-6);
+    }
+  }
+}
+
+// A right product, to be spoilt by each test.
+class Checker : public testing::Test {
+ protected:
+  Checker() {
+    const auto& s = operands.shape;
+    for (std::size_t i = 0; i < s.m; ++i)
+      for (std::size_t j = 0; j < s.n; ++j) at(i, j) = expected[i * s.n + j];
+  }
+  float& at(std::size_t i, std::size_t j) { return operands.c()[i * operands.shape.ldc + j]; }
+  std::string fault() { return bench::fault(operands, expected).value_or(""); }
+
+  Operands operands = bench::make_operands({17, 17, 9, 9, 17, 20}, Values::kIntegers);
+  std::vector<float> expected = bench::reference(operands);
+};
+
+TEST_F(Checker, AcceptsTheRightResult) {
+  EXPECT_EQ(fault(), "");
+  EXPECT_EQ(bench::worst_error(operands, gpu::kFloat32Epsilon), 0);
+}
+
+TEST_F(Checker, CatchesOneChangedElement) {
+  at(16, 3) += 1;
+  EXPECT_NE(fault().find("1 of 289 elements, the first at row 16, column 3"), std::string::npos);
+  EXPECT_GT(bench::worst_error(operands, gpu::kFloat32Epsilon), 1);
+}
+
+TEST_F(Checker, CatchesANaN) {
+  at(0, 0) = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_NE(fault(), "");
+  EXPECT_FALSE(bench::worst_error(operands, gpu::kFloat32Epsilon) <= 1);
+}
+
+TEST_F(Checker, CatchesATransposedResult) {
+  for (std::size_t i = 0; i < 17; ++i)
+    for (std::size_t j = 0; j < i; ++j) std::swap(at(i, j), at(j, i));
+  EXPECT_NE(fault(), "");
+}
+
+TEST_F(Checker, CatchesADeadKernel) {
+  bench::poison(operands);
+  EXPECT_NE(fault().find("never written"), std::string::npos);
+}
+
+TEST_F(Checker, CatchesATouchedGuardAndPadding) {
+  operands.guarded_c.front() = 0;
+  EXPECT_NE(fault().find("outside"), std::string::npos);
+  bench::poison(operands);
+  operands.c()[17] = 1;  // the first element of the padding of row 0
+  EXPECT_NE(fault().find("wrote 1 at 17 floats"), std::string::npos);
+}
+
+TEST_F(Checker, BoundIsTightEnoughForOneLostProduct) {
+  Operands real = bench::make_operands({33, 33, 500, 500, 33, 33}, Values::kUnit);
+  const auto product = bench::reference(real);
+  std::copy(product.begin(), product.end(), real.c());
+  EXPECT_LE(bench::worst_error(real, gpu::kFloat32Epsilon), 1);
+  real.c()[40] -= real.a[500] * real.b[7];  // row 1, column 7
+  EXPECT_GT(bench::worst_error(real, gpu::kFloat32Epsilon), 1);
+}
+
+// What a filter selects must be what its words say, by the rules of names in the design.
+TEST(Filter, SelectsWhatItSays) {
+  const char* const tile = "SGEMM/GPU/Tile16/n:1024/manual_time";
+  const char* const cached_row = "SGEMM/GPU/CachedRow/EndToEnd/n:256/real_time";
+  const char* const row = "SGEMM/GPU/Row/n:10240/manual_time";
+  const char* const vector = "SGEMV/CPU/Naive/n:1024/real_time";
+  struct {
+    const char* filter;
+    bool tile, cached_row, row, vector;
+  } const lines[] = {
+      {"", true, true, true, true},
+      {"all", true, true, true, true},
+      {"Tile", true, false, false, false},
+      {"tile", false, false, false, false},
+      {"/Row/", false, false, true, false},
+      {"Row", false, true, true, false},
+      {"SGEMM/GPU", true, true, true, false},
+      {"n:1024(/|$)", true, false, false, true},
+      {"-SGEMM", false, false, false, true},
+      {"EndToEnd", false, true, false, false},
+      {"manual_time$", true, false, true, false},
+  };
+  for (const auto& line : lines) {
+    SCOPED_TRACE(line.filter);
+    EXPECT_EQ(bench::selected(line.filter, tile), line.tile);
+    EXPECT_EQ(bench::selected(line.filter, cached_row), line.cached_row);
+    EXPECT_EQ(bench::selected(line.filter, row), line.row);
+    EXPECT_EQ(bench::selected(line.filter, vector), line.vector);
+  }
+  EXPECT_THROW(bench::selected("Tile(", ""), bench::Usage);
+}
+
+TEST(Work, FlopsAndBytesOfAMatrixOf1024) {
+  const Shape shape = bench::square(bench::Op::kSgemm, 1024);
+  EXPECT_EQ(bench::flops(shape), 2147483648.0);  // 2^31: negative as an int
+  EXPECT_EQ(bench::bytes(shape), 3 * 4.0 * 1024 * 1024);
+  EXPECT_EQ(bench::bytes(bench::square(bench::Op::kSgemv, 1024)), 4.0 * (1024 * 1024 + 2 * 1024));
+}
+
+}  // namespace

@@ -1,0 +1,156 @@
+// Parsing of the command line; see the header.
+#include "bench/options.hpp"
+
+#include "bench/library.hpp"
+#include "cpu/cpu.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <regex>
+
+namespace bench {
+
+namespace {
+
+constexpr std::size_t kLargest = 65536;  // A of this n is 16 GiB
+constexpr const char* kAbout =
+    "Matrix product C = A*B and matrix-vector product, every way of writing it, verified and "
+    "timed.\n"
+    "Besides the flags below it takes every --benchmark_* flag of Google Benchmark, such as\n"
+    "--benchmark_filter=REGEX, --benchmark_repetitions=N, --benchmark_out=FILE.\n"
+    "Results go to stdout, everything else to stderr. Exit code: 0 all selected rows measured or\n"
+    "skipped with a reason; 1 a row failed or the filter matched nothing; 2 bad usage.";
+
+// The value of --benchmark_<name>=value, if `arg` is that flag.
+std::optional<std::string> value_of(const std::string& arg, std::string_view name) {
+  const std::string flag = fmt::format("--benchmark_{}", name);
+  if (!arg.starts_with(flag)) return std::nullopt;
+  if (arg.size() == flag.size()) return std::string();
+  if (arg[flag.size()] != '=') return std::nullopt;
+  return arg.substr(flag.size() + 1);
+}
+
+void expect_one_of(std::string_view flag, const std::string& value,
+                   std::initializer_list<std::string_view> known) {
+  if (std::ranges::find(known, value) != known.end()) return;
+  throw Usage(
+      fmt::format("--benchmark_{}={}: expected one of {}", flag, value, fmt::join(known, ", ")));
+}
+
+// "0.5", "0.5s" or "10x" in the form of this library; seconds into `seconds`.
+std::string min_time(const std::string& text, double& seconds) {
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, seconds);
+  const std::string_view suffix(end, static_cast<std::size_t>(last - end));
+  if (error != std::errc() || !(seconds > 0) || (!suffix.empty() && suffix != "s" && suffix != "x"))
+    throw Usage(
+        fmt::format("--benchmark_min_time={}: expected seconds, such as 0.5 or 0.5s", text));
+  const std::string number(text.data(), end);
+  if (suffix == "x") {
+    if (!kSince18) throw Usage("--benchmark_min_time=Nx needs Google Benchmark 1.8; give seconds");
+    seconds = 0;
+    return text;
+  }
+  return kSince18 ? number + "s" : number;
+}
+
+// Reads what we need to know of the library's flags, and rewrites those that need it.
+void take_benchmark_args(const std::vector<std::string>& args, Options& options) {
+  std::string time_text = fmt::format("{}", options.min_time);
+  for (const std::string& arg : args) {
+    if (const auto text = value_of(arg, "min_time")) {
+      time_text = *text;
+      continue;
+    }
+    if (const auto path = value_of(arg, "out")) {
+      options.out = *path;
+      continue;
+    }
+    if (const auto format = value_of(arg, "out_format")) {
+      expect_one_of("out_format", *format, {"json", "csv", "console"});
+      options.out_format = *format;
+    }
+    if (const auto format = value_of(arg, "format"))
+      expect_one_of("format", *format, {"console", "json", "csv"});
+    if (const auto filter = value_of(arg, "filter")) options.filter = *filter;
+    if (const auto list = value_of(arg, "list_tests"))
+      options.list_tests = *list != "false" && *list != "0";
+    options.benchmark_args.push_back(arg);
+  }
+  options.benchmark_args.push_back("--benchmark_min_time=" + min_time(time_text, options.min_time));
+  if (!options.out.empty())
+    options.benchmark_args.push_back("--benchmark_out=" + options.partial_out());
+}
+
+void check_out(const Options& options) {
+  if (options.out.empty() || options.list_tests) return;
+  if (std::filesystem::is_directory(options.out))
+    throw Usage(fmt::format("--benchmark_out={} is a folder; name a file", options.out));
+  if (!std::ofstream(options.partial_out()))
+    throw Usage(fmt::format("--benchmark_out={} cannot be written; check folder and permissions",
+                            options.out));
+}
+
+}  // namespace
+
+Options parse(int argc, const char* const* argv) {
+  Options options;
+  options.threads = cpu::allowed_threads();
+  CLI::App app(kAbout, "bench");
+  app.allow_extras();
+  app.add_option("--device", options.device,
+                 "OpenCL device: an index of --list_devices or a part of its name")
+      ->envname("BENCH_DEVICE");
+  app.add_flag("--list_devices", options.list_devices, "list the OpenCL devices and end");
+  app.add_option("--n", options.sizes, "matrix sizes, for example 256,1000,2048")
+      ->delimiter(',')
+      ->check(CLI::Range(std::size_t{1}, kLargest));
+  app.add_option("--threads", options.threads, "threads of the CPU variants; default: all allowed")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--budget", options.budget,
+                 "seconds a row may take: a case predicted to take longer is skipped; 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--batch", options.batch,
+                 "launches back to back that a kernel's time is the mean of; default 1")
+      ->check(CLI::Range(1, 10000));
+  app.add_option("--peers", options.peers,
+                 "libraries to compare with, by name or path: libopenblas.so.0,libclblast.so.1,...")
+      ->delimiter(',');
+  app.add_option("--kernels", options.kernels, "read the kernels from this folder of .cl files")
+      ->check(CLI::ExistingDirectory);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    options.help = app.help();
+    return options;
+  } catch (const CLI::Error& error) {
+    throw Usage(error.what());
+  }
+  std::ranges::sort(options.sizes);
+  options.sizes.erase(std::unique(options.sizes.begin(), options.sizes.end()), options.sizes.end());
+  take_benchmark_args(app.remaining(), options);
+  check_out(options);
+  return options;
+}
+
+bool selected(const std::string& filter, const std::string& name) {
+  if (filter.empty() || filter == "all") return true;
+  const bool negated = filter[0] == '-';
+  try {
+    const std::regex expression(negated ? filter.substr(1) : filter, std::regex::extended);
+    return std::regex_search(name, expression) != negated;
+  } catch (const std::regex_error& error) {
+    throw Usage(
+        fmt::format("--benchmark_filter={} is no regular expression: {}", filter, error.what()));
+  }
+}
+
+}  // namespace bench

@@ -1,0 +1,52 @@
+// Reporters; see the header.
+#include "bench/reporting.hpp"
+
+#include "bench/library.hpp"
+
+namespace bench {
+
+bool Bookkeeper::ReportContext(const Context& context) {
+  inner_.SetOutputStream(&GetOutputStream());
+  inner_.SetErrorStream(&GetErrorStream());
+  return inner_.ReportContext(context);
+}
+
+void Bookkeeper::ReportRuns(const std::vector<Run>& runs) {
+  std::vector<Run> corrected = runs;
+  for (Run& run : corrected) {
+    if (ledger_ != nullptr && run.run_type == Run::RT_Iteration) switch (outcome(run)) {
+        case Outcome::kMeasured:
+          ++ledger_->measured;
+          break;
+        case Outcome::kSkipped:
+          ++ledger_->skipped;
+          break;
+        case Outcome::kFailed:
+          ++ledger_->failed;
+          break;
+      }
+    // The rates are computed; without the flag the console prints "3.6", not "3.6/s".
+    for (auto& [name, counter] : run.counters) counter.flags = benchmark::Counter::kDefaults;
+    const auto launches = run.counters.find(kLaunches);
+    if (launches == run.counters.end()) continue;
+    if (run.run_type == Run::RT_Iteration && launches->second.value > 0) {
+      const double believed = static_cast<double>(run.iterations);
+      run.iterations = static_cast<benchmark::IterationCount>(launches->second.value);
+      run.real_accumulated_time *= launches->second.value / believed;
+    }
+    run.counters.erase(launches);
+  }
+  inner_.ReportRuns(corrected);
+}
+
+std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string& format) {
+  if (format == "console")
+    return std::make_unique<benchmark::ConsoleReporter>(benchmark::ConsoleReporter::OO_None);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // deprecated, and still the only CSV
+  if (format == "csv") return std::make_unique<benchmark::CSVReporter>();
+#pragma GCC diagnostic pop
+  return std::make_unique<benchmark::JSONReporter>();
+}
+
+}  // namespace bench

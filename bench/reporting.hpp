@@ -1,0 +1,38 @@
+// Between the library and its reporters: books kept right, outcomes counted.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+
+namespace bench {
+
+struct Ledger {
+  int measured = 0, skipped = 0, failed = 0;
+};
+
+/// The counter by which a row says how many products were really timed, where the library believes
+/// in more (see measure.cpp); taken out again by the reporter.
+inline constexpr const char* kLaunches = "launches";
+
+/// Passes everything on to `inner`, with the iterations of each run set to its launches, and counts
+/// the outcomes in `ledger` (which may be null).
+class Bookkeeper final : public benchmark::BenchmarkReporter {
+ public:
+  Bookkeeper(benchmark::BenchmarkReporter& inner, Ledger* ledger)
+      : inner_(inner), ledger_(ledger) {}
+
+  bool ReportContext(const Context& context) override;
+  void ReportRuns(const std::vector<Run>& runs) override;
+  void Finalize() override { inner_.Finalize(); }
+
+ private:
+  benchmark::BenchmarkReporter& inner_;
+  Ledger* ledger_;
+};
+
+/// The library's reporter for --benchmark_out_format.
+std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string& format);
+
+}  // namespace bench

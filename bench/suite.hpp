@@ -1,0 +1,73 @@
+// The benchmarks: registers every case at every size, proves it, then times it.
+#pragma once
+
+#include "bench/cases.hpp"
+#include "bench/options.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// The data of one (op, n), made once and shared by all variants.
+struct Problem {
+  explicit Problem(const Shape& shape);
+
+  Operands exact;  // integers, with the result they must have
+  std::vector<float> expected;
+  Operands timed;  // real values
+};
+
+/// One line of the result table: a case at a size, by its kernel alone or end to end.
+struct Row {
+  const Case* subject;
+  std::size_t n;
+  bool end_to_end;
+
+  [[nodiscard]] bool by_events() const { return subject->on_device && !end_to_end; }
+  /// "SGEMM/GPU/Tile16/EndToEnd", and with size and clock as the library will print it.
+  [[nodiscard]] std::string family() const;
+  [[nodiscard]] std::string name() const;
+};
+
+class Suite {
+ public:
+  Suite(const Options& options, std::vector<Case> cases, Machine machine);
+
+  /// With `gpu` false only the rows of the CPU side exist.
+  void register_rows(bool gpu);
+
+ private:
+  void measure(benchmark::State& state, const Row& row);
+  void set_stage(const Row& row);
+  void prove(const Row& row, Runner& runner, Problem& problem);
+  void refuse_if_too_long(const Row& row);
+  double probe(const Case& subject, std::size_t n);
+  void time_kernel(benchmark::State& state, Runner& runner) const;
+  void time_end_to_end(benchmark::State& state, Runner& runner, Problem& problem) const;
+  void time_host(benchmark::State& state, Runner& runner) const;
+  Problem& problem(Op op, std::size_t n);
+  void report_progress(const Row& row);
+
+  Options options_;
+  std::vector<Case> cases_;
+  Machine machine_;
+
+  // The row that is being measured: the library calls it several times to find its iterations.
+  std::string current_;
+  std::unique_ptr<Runner> runner_;
+
+  std::map<std::pair<Op, std::size_t>, Problem> problems_;
+  std::map<std::pair<std::string, std::size_t>, std::string> verdicts_;  // "" is proven right
+  std::map<std::string, std::map<std::size_t, double>> seconds_;         // wall time of one product
+  int selected_rows_ = 0;
+  int started_rows_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace bench

@@ -1,0 +1,205 @@
+// Building, binding and timing on one device; see the header.
+#include "gpu/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace gpu {
+
+namespace {
+
+cl::Buffer floats(const cl::Context& context, std::size_t count) {
+  return {context, CL_MEM_READ_WRITE, std::max<std::size_t>(count, 1) * sizeof(float)};
+}
+
+// Outputs are preset: a driver that reports success and writes nothing is known.
+std::optional<std::uint64_t> stamp(const cl::Event& event, cl_profiling_info what, cl_int& query) {
+  constexpr cl_ulong kUntouched = ~cl_ulong{0} - 1;
+  cl_ulong value = kUntouched;
+  const cl_int code = clGetEventProfilingInfo(event(), what, sizeof value, &value, nullptr);
+  if (code != CL_SUCCESS) query = code;
+  if (value == kUntouched) return std::nullopt;
+  return value;
+}
+
+Stamps stamps(const cl::Event& first, const cl::Event& last) {
+  Stamps s;
+  s.status = last.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
+  s.queued = stamp(first, CL_PROFILING_COMMAND_QUEUED, s.query);
+  s.start = stamp(first, CL_PROFILING_COMMAND_START, s.query);
+  s.end = stamp(last, CL_PROFILING_COMMAND_END, s.query);
+  return s;
+}
+
+// "TILE_K=16 STAGES=3" and the geometry as compiler options.
+std::string definitions(const Variant& v, const Shape& shape) {
+  const Geometry& g = v.geometry;
+  std::string options = fmt::format(" -DWG_X={} -DWG_Y={}", g.wg_x, g.wg_y);
+  if (g.tile_m != Geometry::kWhole) options += fmt::format(" -DTILE_M={}", g.tile_m);
+  if (g.tile_n != Geometry::kWhole) options += fmt::format(" -DTILE_N={}", g.tile_n);
+  if (v.private_row) options += fmt::format(" -DROW_LENGTH={}", std::max<std::size_t>(shape.k, 1));
+  for (std::size_t at = 0; at < v.defines.size();) {
+    const auto end = std::min(v.defines.find(' ', at), v.defines.size());
+    options += fmt::format(" -D{}", v.defines.substr(at, end - at));
+    at = end + 1;
+  }
+  return options;
+}
+
+void refuse(const std::string& reason) {
+  if (!reason.empty()) throw Unsupported(reason);
+}
+
+}  // namespace
+
+ClMultiplication::ClMultiplication(const cl::Context& context, const cl::CommandQueue& queue,
+                                   const Shape& shape, double timer_ns)
+    : queue_(queue),
+      shape_(shape),
+      a_(floats(context, shape.a_size())),
+      b_(floats(context, shape.b_size())),
+      guarded_c_(floats(context, shape.c_size() + 2 * kGuard)),
+      timer_ns_(timer_ns) {
+  cl_buffer_region region{kGuard * sizeof(float),
+                          std::max<std::size_t>(shape.c_size(), 1) * sizeof(float)};
+  c_ = guarded_c_.createSubBuffer(CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region);
+}
+
+std::array<ClMultiplication::Operand, 3> ClMultiplication::operands() const {
+  return {{{a_, shape_.lda}, {b_, shape_.ldb}, {c_, shape_.ldc}}};
+}
+
+void ClMultiplication::write_inputs(std::span<const float> a, std::span<const float> b) {
+  if (!a.empty()) queue_.enqueueWriteBuffer(a_, CL_FALSE, 0, a.size_bytes(), a.data());
+  if (!b.empty()) queue_.enqueueWriteBuffer(b_, CL_FALSE, 0, b.size_bytes(), b.data());
+  queue_.finish();
+}
+
+void ClMultiplication::write_output(std::span<const float> guarded_c) {
+  queue_.enqueueWriteBuffer(guarded_c_, CL_TRUE, 0, guarded_c.size_bytes(), guarded_c.data());
+}
+
+void ClMultiplication::read_output(std::span<float> guarded_c) {
+  queue_.enqueueReadBuffer(guarded_c_, CL_TRUE, 0, guarded_c.size_bytes(), guarded_c.data());
+}
+
+void ClMultiplication::clear_output() {
+  const std::vector<float> zeros(shape_.n);
+  for (std::size_t row = 0; row < shape_.m && shape_.n > 0; ++row)
+    queue_.enqueueWriteBuffer(c_, CL_TRUE, row * shape_.ldc * sizeof(float),
+                              zeros.size() * sizeof(float), zeros.data());
+}
+
+double ClMultiplication::run(int batch) {
+  if (shape_.empty()) {
+    clear_output();
+    return 0;
+  }
+  cl::Event first;
+  cl::Event last;
+  enqueue(first, last);
+  for (int i = 1; i < batch; ++i) {
+    cl::Event ignored;
+    enqueue(ignored, last);
+  }
+  last.wait();
+  const EventTime time = judge(stamps(first, last), {.timer_ns = timer_ns_});
+  if (time.trust == Trust::kInvalid || time.trust == Trust::kTooShort)
+    throw DeviceError("no usable time: " + time.why);
+  return time.seconds / batch;
+}
+
+namespace {
+
+// A variant of the table: one kernel, its arguments set once.
+class KernelMultiplication final : public ClMultiplication {
+ public:
+  KernelMultiplication(const Session& session, const Shape& shape)
+      : ClMultiplication(session.context(), session.queue(), shape, session.info().timer_ns) {}
+
+  void bind(cl::Kernel kernel, const NdRange& range) {
+    kernel_ = std::move(kernel);
+    range_ = range;
+    cl_uint at = 0;
+    for (const std::size_t extent : {shape().m, shape().n, shape().k})
+      kernel_.setArg(at++, static_cast<cl_int>(extent));
+    for (const auto& [buffer, leading] : operands()) {
+      kernel_.setArg(at++, buffer);
+      kernel_.setArg(at++, static_cast<cl_int>(leading));
+    }
+  }
+
+ protected:
+  void enqueue(cl::Event& first, cl::Event& last) override {
+    queue().enqueueNDRangeKernel(kernel_, cl::NullRange,
+                                 cl::NDRange(range_.global[0], range_.global[1]),
+                                 cl::NDRange(range_.local[0], range_.local[1]), nullptr, &last);
+    first = last;
+  }
+
+ private:
+  cl::Kernel kernel_;
+  NdRange range_{};
+};
+
+}  // namespace
+
+Session::Session(cl::Device device, Sources sources)
+    : device_(std::move(device)),
+      sources_(std::move(sources)),
+      info_(describe(device_)),
+      limits_(limits(device_)) {
+  reset();
+}
+
+void Session::reset() {
+  programs_.clear();
+  context_ = cl::Context(device_);
+  queue_ = cl::CommandQueue(context_, device_, CL_QUEUE_PROFILING_ENABLE);
+}
+
+std::string Session::build_options() const {
+  return info_.nvidia ? "-cl-std=CL1.2 -cl-nv-verbose" : "-cl-std=CL1.2";
+}
+
+cl::Program& Session::build(const std::string& kernel, const std::string& options) {
+  const auto known = programs_.find(kernel + options);
+  if (known != programs_.end()) return known->second;
+  // The #line makes the log speak of the file; the text itself is passed as it is.
+  cl::Program program(context_,
+                      fmt::format("#line 1 \"{}.cl\"\n{}", kernel, sources_.text(kernel)));
+  try {
+    program.build(device_, options.c_str());
+  } catch (const cl::Error& error) {
+    if (error.err() != CL_BUILD_PROGRAM_FAILURE) throw;
+    throw BuildError(fmt::format("{}.cl does not build with{}:\n{}", kernel, options,
+                                 program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_)));
+  }
+  return programs_.emplace(kernel + options, std::move(program)).first->second;
+}
+
+std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const Shape& shape) {
+  if (variant.nvidia_capability > 0 && info_.capability < variant.nvidia_capability)
+    refuse(fmt::format("needs an NVIDIA GPU of compute capability {}.{}, this is {}",
+                       variant.nvidia_capability / 10, variant.nvidia_capability % 10, info_.name));
+  Needs needs{variant.geometry.wg_x, variant.geometry.wg_y};
+  if (variant.private_row) needs.private_bytes = shape.k * sizeof(float);
+  refuse(obstacle(limits_, needs));
+  refuse(obstacle(limits_, shape));
+
+  auto product = std::make_unique<KernelMultiplication>(*this, shape);
+  if (shape.empty()) return product;
+
+  const std::string name(variant.kernel);
+  cl::Kernel kernel(build(name, build_options() + definitions(variant, shape)), name.c_str());
+  Limits of_kernel = limits_;
+  of_kernel.kernel_work_group = kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_);
+  needs.local_bytes = kernel.getWorkGroupInfo<CL_KERNEL_LOCAL_MEM_SIZE>(device_);
+  refuse(obstacle(of_kernel, needs));
+  product->bind(std::move(kernel), cover(variant.geometry, shape.m, shape.n));
+  return product;
+}
+
+}  // namespace gpu
