@@ -47,7 +47,9 @@ TEST(Retarget, TheDriversTrailingNulGoes) {
 TEST(Retarget, OtherBinariesAreRefused) {
   EXPECT_THROW(gpu::retarget_ptx(""), std::invalid_argument);
   EXPECT_THROW(gpu::retarget_ptx(".target sm_80\n"), std::invalid_argument);
-  EXPECT_THROW(gpu::retarget_ptx("\x7f" "ELF"), std::invalid_argument);
+  EXPECT_THROW(gpu::retarget_ptx("\x7f"
+                                 "ELF"),
+               std::invalid_argument);
 }
 
 }  // namespace

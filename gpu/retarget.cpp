@@ -18,7 +18,8 @@ void drop_marks(std::string& ptx) {
 void choose_target(std::string& ptx) {
   const std::size_t at = ptx.find(kTarget);
   if (at == std::string::npos)
-    throw std::invalid_argument("no line '.target sm_90' in the program binary: it is not PTX for Hopper");
+    throw std::invalid_argument(
+        "no line '.target sm_90' in the program binary: it is not PTX for Hopper");
   const std::size_t end = at + kTarget.size();
   if (ptx.compare(end, 1, "a") != 0) ptx.insert(end, "a");
 }

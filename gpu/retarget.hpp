@@ -1,7 +1,7 @@
-// Hopper's own instructions from OpenCL C: the driver compiles source for the plain target only, but the program binary
-// it returns is PTX text, and a binary may be built again.
-// Contract: pure text, no OpenCL. Kernels write such an instruction as an inline-asm comment behind kMark; text without
-// a mark comes back with its target changed and is otherwise the same.
+// Hopper's own instructions from OpenCL C: the driver compiles source for the plain target only,
+// but the program binary it returns is PTX text, and a binary may be built again. Contract: pure
+// text, no OpenCL. Kernels write such an instruction as an inline-asm comment behind kMark; text
+// without a mark comes back with its target changed and is otherwise the same.
 #pragma once
 
 #include <string>

@@ -1,10 +1,13 @@
-// C = A B, row-major float32: a block of C per work-item, held in registers, over tiles in local memory.
+// C = A B, row-major float32: a block of C per work-item, held in registers, over tiles in local
+// memory.
 //
-// Idea. A local-memory tile alone still costs two loads per multiplication. With ITEM_M x ITEM_N results per work-item,
-// ITEM_M + ITEM_N loads feed ITEM_M * ITEM_N of them. (V. Volkov, "Better performance at lower occupancy", 2010.)
+// Idea. A local-memory tile alone still costs two loads per multiplication. With ITEM_M x ITEM_N
+// results per work-item, ITEM_M + ITEM_N loads feed ITEM_M * ITEM_N of them. (V. Volkov, "Better
+// performance at lower occupancy", 2010.)
 //
-// WG_X * ITEM_N == TILE_N, WG_Y * ITEM_M == TILE_M. Item (x, y) owns rows y + WG_Y * i and columns x + WG_X * j: neighbours
-// in x read neighbouring words of the tile and write neighbouring words of C.
+// WG_X * ITEM_N == TILE_N, WG_Y * ITEM_M == TILE_M. Item (x, y) owns rows y + WG_Y * i and columns
+// x + WG_X * j: neighbours in x read neighbouring words of the tile and write neighbouring words of
+// C.
 #ifndef TILE_M
 #define TILE_M 64
 #endif
@@ -24,8 +27,8 @@
 #define ITEM_N (TILE_N / WG_X)
 
 __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tile_register(
-    const int m, const int n, const int k, __global const float* a, const int lda, __global const float* b,
-    const int ldb, __global float* c, const int ldc) {
+    const int m, const int n, const int k, __global const float* a, const int lda,
+    __global const float* b, const int ldb, __global float* c, const int ldc) {
   __local float tile_a[TILE_M][TILE_K], tile_b[TILE_K][TILE_N];
   const int x = get_local_id(0), y = get_local_id(1), item = y * WG_X + x;
   const int row0 = get_group_id(1) * TILE_M, col0 = get_group_id(0) * TILE_N;

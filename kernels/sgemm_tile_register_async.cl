@@ -1,8 +1,8 @@
 // C = A B, row-major float32, on the vector lanes (FMA), with asynchronous copies.
 //
-// Idea. As sgemm_tile_register_warp, but tiles of B go from global to local memory by cp.async: no registers hold them in
-// transit, no instructions store them, and STAGES tiles are under way, not one. A still passes through registers,
-// because it is transposed on its way.
+// Idea. As sgemm_tile_register_warp, but tiles of B go from global to local memory by cp.async: no
+// registers hold them in transit, no instructions store them, and STAGES tiles are under way, not
+// one. A still passes through registers, because it is transposed on its way.
 //
 // Needs compute capability 8.0. STAGES >= 2 and the constraints of sgemm_tile_register_warp.
 #ifndef TILE_M
@@ -41,19 +41,22 @@
 #define A_LOADS (TILE_M * TILE_K / 4 / WG_X)
 #define B_LOADS (TILE_K * TILE_N / 4 / WG_X)
 
-// Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become 0. WIDE: the source
-// lies at a multiple of 16 bytes.
-#define COPY_WIDE(to, from, valid)                                                                                 \
-  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(4 * (valid)) : "memory")
-#define COPY_NARROW(to, from, valid)                                                                               \
-  for (int j_ = 0; j_ < 4; ++j_)                                                                                   \
-    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((to) + 4 * j_),                          \
-                     "l"((from) + (j_ < (valid) ? j_ : 0)), "r"(j_ < (valid) ? 4 : 0)                              \
-                     : "memory")
+// Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become
+// 0. WIDE: the source lies at a multiple of 16 bytes.
+#define COPY_WIDE(to, from, valid)                                                       \
+  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), \
+                   "r"(4 * (valid))                                                      \
+                   : "memory")
+#define COPY_NARROW(to, from, valid)                                                    \
+  for (int j_ = 0; j_ < 4; ++j_)                                                        \
+  __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((to) + 4 * j_), \
+                   "l"((from) + (j_ < (valid) ? j_ : 0)), "r"(j_ < (valid) ? 4 : 0)     \
+                   : "memory")
 
 // Four neighbours in a row, of which `valid` exist; the others are 0.
 float4 load4(__global const float* from, int valid) {
-  return (float4)(valid > 0 ? from[0] : 0, valid > 1 ? from[1] : 0, valid > 2 ? from[2] : 0, valid > 3 ? from[3] : 0);
+  return (float4)(valid > 0 ? from[0] : 0, valid > 1 ? from[1] : 0, valid > 2 ? from[2] : 0,
+                  valid > 3 ? from[3] : 0);
 }
 
 void store4(__global float* to, float4 x, int valid, int wide) {
@@ -68,9 +71,10 @@ void store4(__global float* to, float4 x, int valid, int wide) {
 }
 
 __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tile_register_async(
-    const int m, const int n, const int k, __global const float* a, const int lda, __global const float* b,
-    const int ldb, __global float* c, const int ldc) {
-  __local float tile_a[2][TILE_K * A_STRIDE] __attribute__((aligned(16)));  // k rows of m: transposed
+    const int m, const int n, const int k, __global const float* a, const int lda,
+    __global const float* b, const int ldb, __global float* c, const int ldc) {
+  __local float tile_a[2][TILE_K * A_STRIDE]
+      __attribute__((aligned(16)));  // k rows of m: transposed
   __local float tile_b[STAGES][TILE_K * TILE_N] __attribute__((aligned(16)));
 
   const int item = get_local_id(0);
@@ -81,7 +85,8 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tile_re
   const int wide = ((lda | ldb) % 4 == 0) && ((((size_t)a | (size_t)b) & 15) == 0);
   const int inside = wide && row0 + TILE_M <= m && col0 + TILE_N <= n;
 
-  // Item i loads A rows i / (TILE_K / 4) + q * (4 * WG_X / TILE_K) and B rows i / (TILE_N / 4) + q * (4 * WG_X / TILE_N).
+  // Item i loads A rows i / (TILE_K / 4) + q * (4 * WG_X / TILE_K) and B rows i / (TILE_N / 4) + q
+  // * (4 * WG_X / TILE_N).
   const int a_row = item / (TILE_K / 4), a_k = item % (TILE_K / 4) * 4;
   const int b_row = item / (TILE_N / 4), b_col = item % (TILE_N / 4) * 4;
   float4 next_a[A_LOADS];
@@ -90,42 +95,44 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tile_re
   const uint b_local = (uint)(size_t)&tile_b[0][0] + 4 * (b_row * TILE_N + b_col);
 #define A_ROW(q) (a_row + (q) * (4 * WG_X / TILE_K))
 #define B_ROW(q) (b_row + (q) * (4 * WG_X / TILE_N))
-#define LOAD_A(k0)                                                                                       \
-  if (inside && (k0) + TILE_K <= k) {                                                                    \
-    for (int q = 0; q < A_LOADS; ++q)                                                                    \
-      next_a[q] = *(__global const float4*)(a + (size_t)(row0 + A_ROW(q)) * lda + (k0) + a_k);           \
-  } else {                                                                                               \
-    for (int q = 0; q < A_LOADS; ++q)                                                                    \
-      next_a[q] = load4(a + (size_t)(row0 + A_ROW(q)) * lda + (k0) + a_k,                                \
-                        row0 + A_ROW(q) < m ? k - (k0) - a_k : 0);                                       \
+#define LOAD_A(k0)                                                                             \
+  if (inside && (k0) + TILE_K <= k) {                                                          \
+    for (int q = 0; q < A_LOADS; ++q)                                                          \
+      next_a[q] = *(__global const float4*)(a + (size_t)(row0 + A_ROW(q)) * lda + (k0) + a_k); \
+  } else {                                                                                     \
+    for (int q = 0; q < A_LOADS; ++q)                                                          \
+      next_a[q] = load4(a + (size_t)(row0 + A_ROW(q)) * lda + (k0) + a_k,                      \
+                        row0 + A_ROW(q) < m ? k - (k0)-a_k : 0);                               \
   }
-#define LOAD_B_WITH(COPY, tile)                                                                          \
-  for (int q = 0; q < B_LOADS; ++q) {                                                                    \
-    const int row_ = (tile) * TILE_K + B_ROW(q);                                                         \
-    COPY(b_local + 4 * ((tile) % STAGES * TILE_K * TILE_N + (B_ROW(q) - b_row) * TILE_N),                \
-         b_from + (size_t)min(row_, k - 1) * ldb, row_ < k ? b_valid : 0);                               \
+#define LOAD_B_WITH(COPY, tile)                                                           \
+  for (int q = 0; q < B_LOADS; ++q) {                                                     \
+    const int row_ = (tile)*TILE_K + B_ROW(q);                                            \
+    COPY(b_local + 4 * ((tile) % STAGES * TILE_K * TILE_N + (B_ROW(q) - b_row) * TILE_N), \
+         b_from + (size_t)min(row_, k - 1) * ldb, row_ < k ? b_valid : 0);                \
   }
-#define LOAD_B(tile)                                                                                     \
-  if (wide) {                                                                                            \
-    LOAD_B_WITH(COPY_WIDE, tile)                                                                         \
-  } else {                                                                                               \
-    LOAD_B_WITH(COPY_NARROW, tile)                                                                       \
-  }                                                                                                      \
+#define LOAD_B(tile)               \
+  if (wide) {                      \
+    LOAD_B_WITH(COPY_WIDE, tile)   \
+  } else {                         \
+    LOAD_B_WITH(COPY_NARROW, tile) \
+  }                                \
   __asm__ volatile("cp.async.commit_group;" ::: "memory");
-#define STORE_A(buffer)                                                                                    \
-  for (int q = 0; q < A_LOADS; ++q) {                                                                    \
-    tile_a[buffer][(a_k + 0) * A_STRIDE + A_ROW(q)] = next_a[q].x;                                       \
-    tile_a[buffer][(a_k + 1) * A_STRIDE + A_ROW(q)] = next_a[q].y;                                       \
-    tile_a[buffer][(a_k + 2) * A_STRIDE + A_ROW(q)] = next_a[q].z;                                       \
-    tile_a[buffer][(a_k + 3) * A_STRIDE + A_ROW(q)] = next_a[q].w;                                       \
+#define STORE_A(buffer)                                            \
+  for (int q = 0; q < A_LOADS; ++q) {                              \
+    tile_a[buffer][(a_k + 0) * A_STRIDE + A_ROW(q)] = next_a[q].x; \
+    tile_a[buffer][(a_k + 1) * A_STRIDE + A_ROW(q)] = next_a[q].y; \
+    tile_a[buffer][(a_k + 2) * A_STRIDE + A_ROW(q)] = next_a[q].z; \
+    tile_a[buffer][(a_k + 3) * A_STRIDE + A_ROW(q)] = next_a[q].w; \
   }
 
   float4 part_a[2][ITEM_M / 4], part_b[2][ITEM_N / 4];
-#define READ(part, tile, s)                                                                              \
-  for (int i = 0; i < ITEM_M / 4; ++i)                                                                   \
-    part_a[part][i] = *(__local float4*)&tile_a[(tile) % 2][(s) * A_STRIDE + item_m + i * 4 * LANES_M];      \
-  for (int j = 0; j < ITEM_N / 4; ++j)                                                                   \
-    part_b[part][j] = *(__local float4*)&tile_b[(tile) % STAGES][(s) * TILE_N + item_n + j * 4 * LANES_N];
+#define READ(part, tile, s)                                                             \
+  for (int i = 0; i < ITEM_M / 4; ++i)                                                  \
+    part_a[part][i] =                                                                   \
+        *(__local float4*)&tile_a[(tile) % 2][(s)*A_STRIDE + item_m + i * 4 * LANES_M]; \
+  for (int j = 0; j < ITEM_N / 4; ++j)                                                  \
+    part_b[part][j] =                                                                   \
+        *(__local float4*)&tile_b[(tile) % STAGES][(s)*TILE_N + item_n + j * 4 * LANES_N];
 
   float4 sum[ITEM_M][ITEM_N / 4];
 #pragma unroll
@@ -160,10 +167,14 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tile_re
       for (int i = 0; i < ITEM_M / 4; ++i)
 #pragma unroll
         for (int j = 0; j < ITEM_N / 4; ++j) {
-          sum[4 * i + 0][j] = fma((float4)(part_a[s % 2][i].x), part_b[s % 2][j], sum[4 * i + 0][j]);
-          sum[4 * i + 1][j] = fma((float4)(part_a[s % 2][i].y), part_b[s % 2][j], sum[4 * i + 1][j]);
-          sum[4 * i + 2][j] = fma((float4)(part_a[s % 2][i].z), part_b[s % 2][j], sum[4 * i + 2][j]);
-          sum[4 * i + 3][j] = fma((float4)(part_a[s % 2][i].w), part_b[s % 2][j], sum[4 * i + 3][j]);
+          sum[4 * i + 0][j] =
+              fma((float4)(part_a[s % 2][i].x), part_b[s % 2][j], sum[4 * i + 0][j]);
+          sum[4 * i + 1][j] =
+              fma((float4)(part_a[s % 2][i].y), part_b[s % 2][j], sum[4 * i + 1][j]);
+          sum[4 * i + 2][j] =
+              fma((float4)(part_a[s % 2][i].z), part_b[s % 2][j], sum[4 * i + 2][j]);
+          sum[4 * i + 3][j] =
+              fma((float4)(part_a[s % 2][i].w), part_b[s % 2][j], sum[4 * i + 3][j]);
         }
     }
   }

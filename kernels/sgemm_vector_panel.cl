@@ -1,9 +1,11 @@
-// C = A B, row-major float32, for devices whose work-items are CPU threads: one work-item, wide vectors, packed panels.
+// C = A B, row-major float32, for devices whose work-items are CPU threads: one work-item, wide
+// vectors, packed panels.
 //
-// Idea. On a CPU a work-group runs on one thread, so many work-items only cost loops and barriers. Here a work-group is
-// one work-item that computes TILE_M x TILE_N of C like a BLAS library's inner kernel: a panel of B, TILE_K x TILE_N, is
-// packed into local memory (contiguous, cache-sized), and blocks of ROWS rows by two vectors of 16 stay in registers
-// while k runs along it. The block's sums rest in local memory between panels; C is written once.
+// Idea. On a CPU a work-group runs on one thread, so many work-items only cost loops and barriers.
+// Here a work-group is one work-item that computes TILE_M x TILE_N of C like a BLAS library's inner
+// kernel: a panel of B, TILE_K x TILE_N, is packed into local memory (contiguous, cache-sized), and
+// blocks of ROWS rows by two vectors of 16 stay in registers while k runs along it. The block's
+// sums rest in local memory between panels; C is written once.
 //
 // TILE_N == 32; TILE_M % ROWS == 0. Local memory: 4 * TILE_N * (TILE_M + TILE_K) bytes.
 #ifndef TILE_M

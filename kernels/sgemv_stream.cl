@@ -1,11 +1,13 @@
 // y = A x at the speed of memory: many wide, independent loads in flight.
 //
-// Idea. A is read once and nothing can be saved there; what counts is how many bytes are on their way at any time. A
-// work-group takes TILE_M rows at once, so that every load of x serves TILE_M rows, and every work-item has
-// TILE_M * UNROLL loads of 16 bytes under way before it needs the first of them.
+// Idea. A is read once and nothing can be saved there; what counts is how many bytes are on their
+// way at any time. A work-group takes TILE_M rows at once, so that every load of x serves TILE_M
+// rows, and every work-item has TILE_M * UNROLL loads of 16 bytes under way before it needs the
+// first of them.
 //
-// Row-major A m x k (lda); x is b (k values, ldb apart), y is c (m values, ldc apart); n == 1. WG_X is a power of two.
-// Rows past m repeat the last one and are not stored. Without 16-byte alignment the same loop runs on single floats.
+// Row-major A m x k (lda); x is b (k values, ldb apart), y is c (m values, ldc apart); n == 1. WG_X
+// is a power of two. Rows past m repeat the last one and are not stored. Without 16-byte alignment
+// the same loop runs on single floats.
 #ifndef WG_X
 #define WG_X 256
 #endif
@@ -42,7 +44,8 @@ __kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) void sgemv_stream(
 #pragma unroll
       for (int u = 0; u < UNROLL; ++u) {
 #pragma unroll
-        for (int r = 0; r < TILE_M; ++r) part_a[u][r] = *(__global const float4*)(line[r] + l + 4 * WG_X * u);
+        for (int r = 0; r < TILE_M; ++r)
+          part_a[u][r] = *(__global const float4*)(line[r] + l + 4 * WG_X * u);
         part_x[u] = *(__global const float4*)(b + l + 4 * WG_X * u);
       }
 #pragma unroll
