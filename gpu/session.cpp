@@ -112,7 +112,11 @@ double Multiplication::run() {
                               cl::NDRange(range_.global[0], range_.global[1]),
                               cl::NDRange(range_.local[0], range_.local[1]), nullptr, &event);
   event.wait();
-  const EventTime time = judge(stamps(event, event), {.timer_ns = timer_ns_});
+  return seconds(event, timer_ns_);
+}
+
+double seconds(const cl::Event& event, double timer_ns) {
+  const EventTime time = judge(stamps(event, event), {.timer_ns = timer_ns});
   if (time.trust == Trust::kInvalid || time.trust == Trust::kTooShort)
     throw DeviceError("no usable time: " + time.why);
   return time.seconds;
@@ -122,7 +126,7 @@ Session::Session(cl::Device device, Sources sources)
     : device_(std::move(device)),
       sources_(std::move(sources)),
       info_(describe(device_)),
-      limits_(limits(device_)) {
+      limits_(gpu::limits(device_)) {
   reset();
 }
 
@@ -150,6 +154,10 @@ cl::Program& Session::build(const std::string& kernel, const std::string& option
                                  program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_)));
   }
   return programs_.emplace(kernel + options, std::move(program)).first->second;
+}
+
+cl::Kernel Session::kernel(const std::string& name, const std::string& defines) {
+  return {build(name, build_options() + defines), name.c_str()};
 }
 
 std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const Shape& shape) {

@@ -60,6 +60,9 @@ class Multiplication {
   double timer_ns_ = 0;
 };
 
+/// Seconds from START to END of a finished event. Throws DeviceError if its stamps cannot be used.
+double seconds(const cl::Event& event, double timer_ns);
+
 class Session {
  public:
   Session(cl::Device device, Sources sources);
@@ -69,6 +72,14 @@ class Session {
 
   /// Everything that can refuse happens here, before a launch. Shapes may be empty (m, n or k = 0).
   std::unique_ptr<Multiplication> prepare(const Variant& variant, const Shape& shape);
+
+  /// For measurements that are no product (gpu/peaks): a kernel of kernels/<name>.cl, built with
+  /// `defines` (" -DWIDTH=4"), and what to run it on.
+  cl::Kernel kernel(const std::string& name, const std::string& defines);
+  [[nodiscard]] const cl::Device& device() const { return device_; }
+  [[nodiscard]] const cl::Context& context() const { return context_; }
+  [[nodiscard]] const cl::CommandQueue& queue() const { return queue_; }
+  [[nodiscard]] const Limits& limits() const { return limits_; }
 
   /// A fresh context and queue; programs are built again at their next use.
   void reset();

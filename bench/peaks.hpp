@@ -1,0 +1,44 @@
+// The measured ceilings of both sides as rows of the suite, and what the other rows are held
+// against: Peak/CPU/… and Peak/GPU/…, listed and run before everything else.
+#pragma once
+
+#include "bench/cases.hpp"
+#include "bench/roofline.hpp"
+#include "gpu/peaks.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+using gpu::Peak;
+
+struct Ceiling {
+  std::string name;  // "Peak/GPU/Copy"
+  std::size_t n;     // see gpu::PeakRow and cpu/peak.hpp
+  bool on_device;
+  bool by_events;  // else by the host's clock
+  /// Throws as Case::prepare. The machine must outlive the result.
+  std::function<Peak(Machine&)> prepare;
+};
+
+/// Every row of cpu/peak and gpu/peaks for this many threads.
+std::vector<Ceiling> ceilings(int threads);
+
+/// The roofs of both sides: measured for a moment when they are first asked for, raised by every
+/// better measurement, since a ceiling is the most that was ever seen.
+class Ceilings {
+ public:
+  /// Never throws: a ceiling that cannot be measured is unknown.
+  Roofs roofs(Machine& machine, bool on_device);
+
+  /// The same, measured once more: before a row is called impossible.
+  Roofs again(Machine& machine, bool on_device);
+
+ private:
+  std::map<bool, Roofs> known_;
+};
+
+}  // namespace bench
