@@ -1,7 +1,7 @@
 // Both sides' tables behind one interface; see the header.
 #include "bench/cases.hpp"
 
-#include <unistd.h>
+#include "cpu/caches.hpp"
 
 #include <algorithm>
 
@@ -51,9 +51,7 @@ std::size_t Machine::last_level_cache(bool on_device) const {
   // A GPU's driver reports a first-level cache, or none. More than the largest second level known.
   constexpr std::size_t kGpuCache = 128UL << 20U;
   if (on_device && session && session->info().type != "CPU") return kGpuCache;
-  constexpr std::size_t kUnknownCpuCache = 32UL << 20U;
-  const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return level3 > 0 ? static_cast<std::size_t>(level3) : kUnknownCpuCache;
+  return cpu::caches().l3;
 }
 
 Case case_of(const cpu::Variant& variant) {

@@ -43,15 +43,16 @@ Conditions read_conditions(const std::filesystem::path& root) {
 std::vector<std::string> warnings(const Conditions& c) {
   std::vector<std::string> lines;
   if (c.build_type != "Release")
-    lines.push_back(fmt::format(
-        "a {} build measures the compiler's checks; use the preset release", c.build_type));
+    lines.push_back(fmt::format("a {} build measures the compiler's checks; use the preset release",
+                                c.build_type));
   if (c.threads > c.allowed_threads)
     lines.push_back(fmt::format("{} threads on {} that this process may use: they take turns",
                                 c.threads, c.allowed_threads));
   if (c.load > kBusy)
-    lines.push_back(fmt::format("the machine is busy: {:.1f} processes over the last minute; "
-                                "times will be long and spread",
-                                c.load));
+    lines.push_back(
+        fmt::format("the machine is busy: {:.1f} processes over the last minute; "
+                    "times will be long and spread",
+                    c.load));
   if (c.governor == "powersave")
     lines.push_back("the CPU's frequency governor is powersave; choose performance to measure");
   if (c.on_battery) lines.push_back("the machine runs on battery, which lowers its clocks");

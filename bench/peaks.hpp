@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bench {
@@ -17,7 +18,8 @@ using gpu::Peak;
 
 struct Ceiling {
   std::string name;  // "Peak/GPU/Copy"
-  std::size_t n;     // see gpu::PeakRow and cpu/peak.hpp
+  /// As gpu::PeakRow; on the CPU floats of an array that is copied, or calls of cpu::run_fma.
+  std::size_t n;
   bool on_device;
   bool by_events;  // else by the host's clock
   /// Throws as Case::prepare. The machine must outlive the result.
@@ -26,6 +28,12 @@ struct Ceiling {
 
 /// Every row of cpu/peak and gpu/peaks for this many threads.
 std::vector<Ceiling> ceilings(int threads);
+
+/// The best of some runs within a moment of the row of this name, among several the first whose
+/// data are far beyond the last-level cache: operations or bytes a second, or seconds. 0 where it
+/// cannot be measured here.
+double best_rate(Machine& machine, std::string_view name);
+double best_seconds(Machine& machine, std::string_view name);
 
 /// The roofs of both sides: measured for a moment when they are first asked for, raised by every
 /// better measurement, since a ceiling is the most that was ever seen.

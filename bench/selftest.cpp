@@ -78,8 +78,8 @@ void look_at_device(Machine& machine, bool thorough, ClockReport& report) {
 const ClockPoint* worst(const ClockReport& report) {
   const ClockPoint* found = nullptr;
   for (const ClockPoint& point : report.points)
-    if (point.event > kLong && (found == nullptr || std::abs(point.ratio() - 1) >
-                                                        std::abs(found->ratio() - 1)))
+    if (point.event > kLong &&
+        (found == nullptr || std::abs(point.ratio() - 1) > std::abs(found->ratio() - 1)))
       found = &point;
   return found;
 }
@@ -102,8 +102,7 @@ ClockReport test_clocks(Machine& machine, bool thorough) {
 
 bool agree(const ClockReport& report) {
   const ClockPoint* const point = worst(report);
-  return report.failure.empty() &&
-         (point == nullptr || std::abs(point->ratio() - 1) <= kAgreement);
+  return report.failure.empty() && (point == nullptr || std::abs(point->ratio() - 1) <= kAgreement);
 }
 
 std::string summary(const ClockReport& report) {
@@ -122,17 +121,18 @@ std::string table(const ClockReport& report) {
   if (report.points.empty()) return text + "device clock: there is no device\n";
   text += fmt::format("event timer: steps of {:.0f} ns by the device's own word\n",
                       report.timer_step * 1e9);
-  text += fmt::format("launch of an empty kernel: {:.1f} us of wall time\n\n{:>10} {:>12} {:>12} "
-                      "{:>14}\n",
-                      report.points.front().overhead * 1e6, "rounds", "event ms", "wall ms",
-                      "wall/event¹");
+  text += fmt::format(
+      "launch of an empty kernel: {:.1f} us of wall time\n\n{:>10} {:>12} {:>12} "
+      "{:>14}\n",
+      report.points.front().overhead * 1e6, "rounds", "event ms", "wall ms", "wall/event¹");
   for (const ClockPoint& p : report.points)
     text += fmt::format("{:>10} {:>12.4f} {:>12.4f} {:>13.4f}{}\n", p.rounds, p.event * 1e3,
                         p.wall * 1e3, p.ratio(),
                         p.event > kLong && std::abs(p.ratio() - 1) > kAgreement ? " !" : "");
-  return text + fmt::format("\n¹ without the launch's own cost; beyond 1 ms it must be within {:.0f} "
-                            "% of 1: {}\n",
-                            100 * kAgreement, agree(report) ? "it is" : "IT IS NOT");
+  return text + fmt::format(
+                    "\n¹ without the launch's own cost; beyond 1 ms it must be within {:.0f} "
+                    "% of 1: {}\n",
+                    100 * kAgreement, agree(report) ? "it is" : "IT IS NOT");
 }
 
 }  // namespace bench

@@ -1,14 +1,17 @@
 // Registration, proof and timing; see the header.
 #include "bench/suite.hpp"
 
+#include "bench/facts.hpp"
 #include "bench/library.hpp"
 #include "bench/reporting.hpp"
+#include "bench/rotation.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace bench {
 
@@ -78,7 +81,7 @@ Suite::Suite(const Options& options, std::vector<Case> cases, Machine machine)
 
 void Suite::register_rows(bool gpu) {
   for (const Ceiling& row : ceilings_)
-    if (gpu || !row.on_device)
+    if ((gpu || !row.on_device) && !options_.explain)
       register_row(row.name, row.n, row.by_events,
                    [this, &row](benchmark::State& state) { this->measure(state, row); });
   for (const Case& subject : cases_) {
@@ -87,6 +90,8 @@ void Suite::register_rows(bool gpu) {
       if (end_to_end && !subject.on_device) continue;
       for (const std::size_t n : options_.sizes) {
         const Row row{&subject, n, end_to_end};
+        if (options_.explain && !(row.by_events() && selected(*options_.explain, row.name())))
+          continue;
         register_row(row.family(), n, row.by_events(),
                      [this, row](benchmark::State& state) { this->measure(state, row); });
       }
@@ -166,8 +171,12 @@ void Suite::set_stage(const Row& row) {
   runner_ = row.subject->prepare(machine_, square(op, row.n));
   Problem& data = problem(op, row.n);
   prove(row, *runner_, data);
-  runner_->write_inputs(data.timed);
-  runner_->write_output(data.timed);
+  if (options_.cold) {
+    rotate(row, data);
+  } else {
+    runner_->write_inputs(data.timed);
+    runner_->write_output(data.timed);
+  }
   const auto begin = Clock::now();
   double products = 0;
   do {
@@ -175,6 +184,16 @@ void Suite::set_stage(const Row& row) {
     ++products;
   } while (seconds_since(begin) < kWarmUpSeconds);
   seconds_[row.subject->variant][row.n] = seconds_since(begin) / products;
+}
+
+void Suite::rotate(const Row& row, const Problem& data) {
+  const bool on_device = row.subject->on_device;
+  const Shape& shape = data.timed.shape;
+  const std::size_t memory =
+      on_device ? machine_.session->limits().memory / 4 : std::numeric_limits<std::size_t>::max();
+  const auto count = copies(bytes(shape), machine_.last_level_cache(on_device), memory);
+  runner_ =
+      rotating([&] { return row.subject->prepare(machine_, shape); }, data.timed, count, on_device);
 }
 
 // A ceiling is proven by the result of its warm-up.
@@ -194,6 +213,7 @@ void Suite::set_stage(const Ceiling& row) {
 // machine may have been busy when the roof was taken.
 void Suite::hold_against_the_roof(benchmark::State& state, const Row& row, double seconds) {
   const bool on_device = row.subject->on_device;
+  if (row.by_events()) note(row, seconds);
   Roofs roofs = roofs_.roofs(machine_, on_device);
   const Work work = work_of(row);
   if (on_matrix_units(row.subject->variant)) roofs.flops = 0;
@@ -205,6 +225,24 @@ void Suite::hold_against_the_roof(benchmark::State& state, const Row& row, doubl
   state.counters["% of roof"] = percent_of_roof(work, roofs, seconds);
   const std::string label = remark(work, roofs, seconds);
   if (!label.empty()) state.SetLabel(label);
+}
+
+// The library measures a row several times; the last is the longest.
+void Suite::note(const Row& row, double seconds) {
+  const bool again = !kernel_seconds_.empty() && kernel_seconds_.back().first.name() == row.name();
+  if (again) kernel_seconds_.pop_back();
+  kernel_seconds_.emplace_back(row, seconds);
+}
+
+std::string Suite::explanation() {
+  std::vector<KernelFacts> facts;
+  for (const auto& [row, seconds] : kernel_seconds_) {
+    const auto all = gpu::variants();
+    const auto variant = std::ranges::find(all, row.subject->variant, &gpu::Variant::name);
+    if (variant != all.end())
+      facts.push_back(kernel_facts(*machine_.session, *variant, row.n, seconds));
+  }
+  return explanation_table(facts, device_roofs(machine_, roofs_.roofs(machine_, true)));
 }
 
 void Suite::prove(const Row& row, Runner& runner, Problem& data) {

@@ -44,6 +44,9 @@ class Suite {
   /// With `gpu` false only the rows of the CPU side exist.
   void register_rows(bool gpu);
 
+  /// Why the kernels that were measured took what they took; see bench/explain.
+  std::string explanation();
+
  private:
   using Run = std::function<double()>;  // one run, blocking; seconds by the device's clock
 
@@ -54,6 +57,8 @@ class Suite {
   void at_the_edge(benchmark::State& state, const std::function<void()>& measurement);
   void set_stage(const Row& row);
   void set_stage(const Ceiling& row);
+  void rotate(const Row& row, const Problem& data);
+  void note(const Row& row, double seconds);
   void hold_against_the_roof(benchmark::State& state, const Row& row, double seconds);
   void prove(const Row& row, Runner& runner, Problem& problem);
   void refuse_if_too_long(const Row& row);
@@ -74,6 +79,7 @@ class Suite {
   Peak peak_;
 
   Ceilings roofs_;
+  std::vector<std::pair<Row, double>> kernel_seconds_;  // in the order of measuring
   std::map<std::pair<Op, std::size_t>, Problem> problems_;
   std::map<std::pair<std::string, std::size_t>, std::string> verdicts_;  // "" is proven right
   std::map<std::string, std::map<std::size_t, double>> seconds_;         // wall time of one product

@@ -156,6 +156,17 @@ cl::Program& Session::build(const std::string& kernel, const std::string& option
   return programs_.emplace(kernel + options, std::move(program)).first->second;
 }
 
+Resources Session::inspect(const Variant& variant, const Shape& shape) {
+  const std::string name(variant.kernel);
+  cl::Program& program = build(name, build_options() + definitions(variant, shape));
+  const cl::Kernel kernel(program, name.c_str());
+  Resources r = parse_log(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_), name);
+  r.private_bytes = kernel.getWorkGroupInfo<CL_KERNEL_PRIVATE_MEM_SIZE>(device_);
+  r.local_bytes = kernel.getWorkGroupInfo<CL_KERNEL_LOCAL_MEM_SIZE>(device_);
+  if (variant.private_row) r.array_bytes = shape.k * sizeof(float);
+  return r;
+}
+
 cl::Kernel Session::kernel(const std::string& name, const std::string& defines) {
   return {build(name, build_options() + defines), name.c_str()};
 }

@@ -5,6 +5,7 @@
 
 #include "gpu/device.hpp"
 #include "gpu/event_time.hpp"
+#include "gpu/resources.hpp"
 #include "gpu/sources.hpp"
 #include "gpu/variants.hpp"
 
@@ -72,6 +73,9 @@ class Session {
 
   /// Everything that can refuse happens here, before a launch. Shapes may be empty (m, n or k = 0).
   std::unique_ptr<Multiplication> prepare(const Variant& variant, const Shape& shape);
+
+  /// What the variant's kernel takes, by the driver's answers and NVIDIA's build log; builds it.
+  Resources inspect(const Variant& variant, const Shape& shape);
 
   /// For measurements that are no product (gpu/peaks): a kernel of kernels/<name>.cl, built with
   /// `defines` (" -DWIDTH=4"), and what to run it on.
