@@ -1,0 +1,21 @@
+"""What the scripts in tools/ share: one module per idea, pure functions over rows.
+
+names       a benchmark's name → its fields
+rows        an entry of the JSON → a row: seconds, status, counters
+reading     files of Google Benchmark JSON (1.5 – 1.9) → launches of rows
+tables      rows ↔ tidy CSV
+samples     a side's launches → one sample per benchmark
+statistics  samples of launches → p-values and intervals of the ratio (scipy)
+machines    two contexts → identical, warn or refuse
+margins     what is too small to care about: defaults and a TOML file
+report      the data of a comparison: settings, verdicts, all of them together
+deciding    numbers of one benchmark → ratio, word, reason, next step
+verdicts    two sides of launches → a report
+within      one run → speed-ups over a baseline
+launching   programs → launches, interleaved
+revisions   git revisions → built programs
+rendering   verdicts → terminal, Markdown, CSV, JSON, JUnit
+page        verdicts → one self-contained HTML page
+options     compare.py's command line, as tables
+environment, errors, output: the edge of every script
+"""
