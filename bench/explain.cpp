@@ -13,6 +13,9 @@ namespace {
 constexpr double kDecides = 0.5;  // share of the time from which a roof is the explanation
 constexpr double kIdle = 0.75;    // share of the units at work below which the idle ones are
 
+// A kernel that is faster than its chains allow has been vectorised across work-items.
+constexpr double kRefuted = 1.2;
+
 // A candidate: how long the work takes at least under this roof.
 struct Candidate {
   Bound bound;
@@ -33,6 +36,7 @@ Candidate highest(const KernelFacts& f, const DeviceRoofs& d) {
       {Bound::kMultiplyAdds, matrix ? 0 : over(f.work.flops, d.roofs.flops)},
       {Bound::kMemory, over(f.work.bytes, d.roofs.bytes)},
       {Bound::kLoads, over(load_bytes(f), d.local_bytes)},
+      {Bound::kLatency, f.chain_seconds <= kRefuted * f.seconds ? f.chain_seconds : 0},
   };
   return *std::ranges::max_element(all, {}, &Candidate::seconds);
 }
@@ -43,6 +47,9 @@ std::string amount(Bound bound, const KernelFacts& f) {
       return fmt::format("{:.3g} GFLOP", f.work.flops * 1e-9);
     case Bound::kMemory:
       return fmt::format("{:.3g} MB of compulsory traffic", f.work.bytes * 1e-6);
+    case Bound::kLatency:
+      return fmt::format("{:.0f} sum{} a work-item, where each multiply-add waits for the last,",
+                         f.sums, f.sums > 1 ? "s" : "");
     default:
       return fmt::format("{:.3g} loads a multiply-add, {:.3g} GB from {}", f.loads,
                          load_bytes(f) * 1e-9,

@@ -30,6 +30,8 @@ struct KernelFacts {
   std::size_t work_group = 0;   // work-items
   double groups_per_unit = 0;   // work-groups over compute units
   std::optional<double> waves;  // work-groups over those that run at a time
+  double sums = 1;              // independent chains of multiply-adds in a work-item
+  double chain_seconds = 0;     // least time where each chain waits for itself; 0: not known
   bool cpu = false;             // the device is a CPU
 };
 

@@ -31,10 +31,24 @@ std::optional<std::size_t> number(const std::string& text, const char* pattern) 
   return std::stoul(found[1]);
 }
 
+struct Block {
+  double rows, columns;
+};
+
 // Outputs of one work-item along one axis; a share below one is one.
 double outputs(std::size_t tile, std::size_t items) {
   if (tile == Geometry::kWhole) return 1;  // it takes them one after the other
   return static_cast<double>(std::max<std::size_t>(tile / items, 1));
+}
+
+Block block(const Geometry& g) {
+  const bool rows = g.x_axis == Axis::kRows;
+  const Block own{outputs(g.tile_m, rows ? g.wg_x : g.wg_y),
+                  outputs(g.tile_n, rows ? g.wg_y : g.wg_x)};
+  if (g.wg_y != 1 || g.tile_m <= 1 || g.tile_n <= 1 || rows) return own;
+  // A line of work-items over a block of C: the kernel arranges them in warps, at best squarely.
+  const double side = std::sqrt(own.rows * own.columns);
+  return {side, side};
 }
 
 }  // namespace
@@ -52,13 +66,10 @@ Resources parse_log(std::string_view log, std::string_view kernel) {
   return r;
 }
 
+double sums_per_work_item(const Geometry& g) { return block(g).rows * block(g).columns; }
+
 double loads_per_multiply_add(const Geometry& g) {
-  const bool rows = g.x_axis == Axis::kRows;
-  // A line of work-items over a block of C: the kernel arranges them in warps, at best squarely.
-  if (g.wg_y == 1 && g.tile_m > 1 && g.tile_n > 1 && !rows)
-    return 2 / std::sqrt(static_cast<double>(g.tile_m * g.tile_n) / static_cast<double>(g.wg_x));
-  return 1 / outputs(g.tile_m, rows ? g.wg_x : g.wg_y) +
-         1 / outputs(g.tile_n, rows ? g.wg_y : g.wg_x);
+  return 1 / block(g).rows + 1 / block(g).columns;
 }
 
 std::optional<std::size_t> resident_groups(const Resources& r, std::size_t work_group,
