@@ -109,6 +109,7 @@ int report(const Options& options, const bench::Ledger& ledger, std::size_t matc
 }
 
 int run(const Options& options, char* program) {
+  bench::selected(options.explain.value_or(""), "");
   bench::selected(options.filter, "");  // a broken expression is bad usage, said before any work
   initialize_library(options, program);
   if (options.list_tests) {  // what there is, without asking any device

@@ -157,8 +157,7 @@ bool selected(const std::string& filter, const std::string& name) {
     const std::regex expression(negated ? filter.substr(1) : filter, std::regex::extended);
     return std::regex_search(name, expression) != negated;
   } catch (const std::regex_error& error) {
-    throw Usage(
-        fmt::format("--benchmark_filter={} is no regular expression: {}", filter, error.what()));
+    throw Usage(fmt::format("the filter {} is no regular expression: {}", filter, error.what()));
   }
 }
 
