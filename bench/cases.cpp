@@ -2,6 +2,7 @@
 #include "bench/cases.hpp"
 
 #include "cpu/caches.hpp"
+#include "cpu/peers.hpp"
 
 #include <algorithm>
 
@@ -69,9 +70,10 @@ Case case_of(const gpu::Variant& variant) {
           }};
 }
 
-std::vector<Case> cases() {
+std::vector<Case> cases(std::span<const std::string> peers) {
   std::vector<Case> all;
   for (const auto& variant : cpu::variants()) all.push_back(case_of(variant));
+  for (const auto& peer : cpu::peer_variants(peers)) all.push_back(case_of(peer));
   for (const auto& variant : gpu::variants()) all.push_back(case_of(variant));
   std::ranges::stable_sort(all, {}, [](const Case& row) { return op_of(row.variant); });
   return all;

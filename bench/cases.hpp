@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ struct Case {
 Case case_of(const cpu::Variant& variant);
 Case case_of(const gpu::Variant& variant);
 
-/// Every row of cpu::variants() and gpu::variants(), the matrix product first.
-std::vector<Case> cases();
+/// Every row of cpu::variants() and gpu::variants(), and one for each peer, the matrix product
+/// first. Throws std::invalid_argument for a peer that cannot be loaded.
+std::vector<Case> cases(std::span<const std::string> peers = {});
 
 }  // namespace bench

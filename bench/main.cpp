@@ -108,12 +108,22 @@ int report(const Options& options, const bench::Ledger& ledger, std::size_t matc
   return ledger.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+// All rows; a peer that is not there is bad usage.
+std::vector<bench::Case> load_cases(const Options& options) {
+  try {
+    return bench::cases(options.peers);
+  } catch (const std::invalid_argument& error) {
+    throw bench::Usage(fmt::format("--peers: {}", error.what()));
+  }
+}
+
 int run(const Options& options, char* program) {
   bench::selected(options.explain.value_or(""), "");
   bench::selected(options.filter, "");  // a broken expression is bad usage, said before any work
   initialize_library(options, program);
+  const std::vector<bench::Case> cases = load_cases(options);
   if (options.list_tests) {  // what there is, without asking any device
-    bench::Suite suite(options, bench::cases(), {cpu::Workspace(options.threads), nullptr});
+    bench::Suite suite(options, cases, {cpu::Workspace(options.threads), nullptr});
     suite.register_rows(true);
     return benchmark::RunSpecifiedBenchmarks() > 0 ? EXIT_SUCCESS : report(options, {}, 0);
   }
@@ -126,7 +136,7 @@ int run(const Options& options, char* program) {
   bench::Machine machine{cpu::Workspace(options.threads), std::move(session)};
   if (options.selftest) return selftest(machine);
   examine(options, machine);
-  bench::Suite suite(options, bench::cases(), std::move(machine));
+  bench::Suite suite(options, cases, std::move(machine));
   suite.register_rows(gpu);
 
   bench::Ledger ledger;

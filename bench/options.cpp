@@ -118,6 +118,9 @@ Options parse(int argc, const char* const* argv) {
                  "seconds a row may take: a case predicted to take longer is skipped; 0: no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--peers", options.peers,
+                 "libraries to compare with, for example libopenblas.so.0,libdnnl.so.2")
+      ->delimiter(',');
   app.add_option("--kernels", options.kernels, "read the kernels from this folder of .cl files")
       ->check(CLI::ExistingDirectory);
   std::string cache = "hot";

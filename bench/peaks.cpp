@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string_view>
 
 namespace bench {
@@ -54,37 +55,45 @@ Best best(Machine& machine, std::string_view name) {
   }
 }
 
-// A ceiling of the CPU: `run` returns the operations or bytes it did, as many every time.
-Ceiling cpu_ceiling(const char* name, std::size_t n, double gpu::Peak::*work,
-                    std::function<double(cpu::Workspace&)> run) {
-  return {name, n, false, false, [work, run = std::move(run)](Machine& machine) {
+Ceiling fma_ceiling() {
+  constexpr std::size_t kCalls = 20;  // some milliseconds
+  return {"Peak/CPU/Fma", kCalls, false, false, [](Machine& machine) {
             Peak peak;
-            peak.*work = run(machine.workspace);
-            peak.run = [&machine, run] { return run(machine.workspace), 0.0; };
+            peak.run = [&w = machine.workspace] {
+              for (std::size_t i = 0; i < kCalls; ++i) cpu::run_fma(w);
+              return 0.0;
+            };
+            peak.flops = kCalls * cpu::run_fma(machine.workspace);  // the same at every call
             return peak;
           }};
 }
 
-Ceiling copy_ceiling(const char* name, std::size_t bytes) {
-  return cpu_ceiling(name, bytes / (2 * sizeof(float)), &Peak::bytes,
-                     [bytes](cpu::Workspace& w) { return cpu::run_copy(bytes, w); });
+Ceiling traffic_ceiling(const char* name, std::size_t bytes, double (cpu::Traffic::*pass)()) {
+  return {name, bytes / (2 * sizeof(float)), false, false, [bytes, pass](Machine& machine) {
+            const auto traffic = std::make_shared<cpu::Traffic>(bytes, machine.workspace.threads());
+            Peak peak;
+            peak.run = [traffic, pass] { return (traffic.get()->*pass)(), 0.0; };
+            peak.bytes = (traffic.get()->*pass)();  // the same at every call
+            return peak;
+          }};
 }
 
-// Half of a cache is left to whatever else lives there. Only the last level is shared.
+// Half of a core's own caches for each thread and half of the shared one in all are left to
+// whatever else lives there.
 std::vector<Ceiling> cpu_ceilings(std::size_t threads) {
-  constexpr std::size_t kFmaCalls = 20;  // some milliseconds
-  constexpr std::size_t kLeast = 256UL << 20U;
   const cpu::Caches& caches = cpu::caches();
-  return {cpu_ceiling("Peak/CPU/Fma", kFmaCalls, &Peak::flops,
-                      [](cpu::Workspace& w) {
-                        double flops = 0;
-                        for (std::size_t i = 0; i < kFmaCalls; ++i) flops += cpu::run_fma(w);
-                        return flops;
-                      }),
-          copy_ceiling("Peak/CPU/CopyL1", threads * caches.l1 / 2),
-          copy_ceiling("Peak/CPU/CopyL2", threads * caches.l2 / 2),
-          copy_ceiling("Peak/CPU/CopyL3", caches.l3 / 2),
-          copy_ceiling("Peak/CPU/Copy", std::max(kBeyond * caches.l3, kLeast))};
+  const std::size_t l1 = threads * caches.l1 / 2;
+  const std::size_t l2 = threads * caches.l2 / 2;
+  const std::size_t memory = kBeyond * caches.l3;
+  return {fma_ceiling(),
+          traffic_ceiling("Peak/CPU/ReadL1", l1, &cpu::Traffic::read),
+          traffic_ceiling("Peak/CPU/ReadL2", l2, &cpu::Traffic::read),
+          traffic_ceiling("Peak/CPU/ReadL3", caches.l3 / 2, &cpu::Traffic::read),
+          traffic_ceiling("Peak/CPU/Read", memory, &cpu::Traffic::read),
+          traffic_ceiling("Peak/CPU/CopyL1", l1, &cpu::Traffic::copy),
+          traffic_ceiling("Peak/CPU/CopyL2", l2, &cpu::Traffic::copy),
+          traffic_ceiling("Peak/CPU/CopyL3", caches.l3 / 2, &cpu::Traffic::copy),
+          traffic_ceiling("Peak/CPU/Copy", memory, &cpu::Traffic::copy)};
 }
 
 }  // namespace

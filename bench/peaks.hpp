@@ -18,7 +18,7 @@ using gpu::Peak;
 
 struct Ceiling {
   std::string name;  // "Peak/GPU/Copy"
-  /// As gpu::PeakRow; on the CPU floats of an array that is copied, or calls of cpu::run_fma.
+  /// As gpu::PeakRow; on the CPU floats of half the traffic's memory, or calls of cpu::run_fma.
   std::size_t n;
   bool on_device;
   bool by_events;  // else by the host's clock

@@ -1,5 +1,6 @@
 // The data caches of this machine, from which block sizes are derived.
-// Contract: bytes as one core sees them; never 0 (a sane value stands in for what the system hides).
+// Contract: bytes as one core sees them; never 0 (a sane value stands in for what the system
+// hides).
 #pragma once
 
 #include <cstddef>

@@ -105,7 +105,7 @@ void simd_parallel(const Product& p, Workspace& w) {
   const std::size_t parts = std::min(static_cast<std::size_t>(w.threads()), worth);
   if (parts == 1) return simd(p, w);
   const float* const x = contiguous_x(p, w);
-#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
   for (std::size_t i = 0; i < parts; ++i) {
     HWY_DYNAMIC_DISPATCH(multiply_rows)(p, x, p.m * i / parts, p.m * (i + 1) / parts);
   }

@@ -21,8 +21,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/packed.cpp"
-#include <hwy/foreach_target.h>  // must precede highway.h
+#include "cpu/caches.hpp"
+
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>  // must precede highway.h
 #include <hwy/highway.h>
 #include <omp.h>
 
@@ -32,21 +34,19 @@
 #include <limits>
 #include <utility>
 
-#include "cpu/caches.hpp"
-
 #ifndef CPU_PACKED_ONCE
 #define CPU_PACKED_ONCE
 namespace cpu {
 
-/// Row stride of packed A in floats: an upper bound of kc, plus one cache line so that the rows of a
-/// strip do not share cache sets.
+/// Row stride of packed A in floats: an upper bound of kc, plus one cache line so that the rows of
+/// a strip do not share cache sets.
 inline constexpr std::size_t kMaxDepth = 512;
 inline constexpr std::size_t kStripStride = kMaxDepth + 16;
 inline constexpr std::size_t kMaxRows = 14;
-inline constexpr std::size_t kLine = 16;      // floats in a cache line
-inline constexpr std::size_t kUnroll = 4;     // updates between two portions of moved data
+inline constexpr std::size_t kLine = 16;               // floats in a cache line
+inline constexpr std::size_t kUnroll = 4;              // updates between two portions of moved data
 inline constexpr std::size_t kFetchAhead = 2 * kLine;  // columns of A between fetch and use
-inline constexpr std::size_t kRowsAhead = 8;  // rows of B fetched ahead while it is packed
+inline constexpr std::size_t kRowsAhead = 8;           // rows of B fetched ahead while it is packed
 
 /// Block sizes, from the caches and the micro-kernel's shape.
 struct Blocking {
@@ -269,8 +269,8 @@ void multiply_panel(Operands in, std::size_t rows, const Output& out) {
   kKernels[ceil_div(out.columns, kLanes) - 1][rows - 1](in, out);
 }
 
-/// One strip of rows against a block of B, and the next strip packed. `b` is B in its own memory for
-/// the first strip, which packs it, and null for the others.
+/// One strip of rows against a block of B, and the next strip packed. `b` is B in its own memory
+/// for the first strip, which packs it, and null for the others.
 void multiply_strip(Operands in, std::size_t rows, const Output& out) {
   const std::size_t ahead = in.depth < kLine ? 0 : in.depth / (kUnroll * rows) * kLine;
   const NextStrip next = in.next;
@@ -286,8 +286,8 @@ void multiply_strip(Operands in, std::size_t rows, const Output& out) {
   if (packed < in.depth) pack_strip(next, packed, in.depth);
 }
 
-/// kc: as deep as a strip of A may be to fill most of L1. nc: such that the block of B fills most of
-/// L2. Both evened out, so that no block is much smaller than the others.
+/// kc: as deep as a strip of A may be to fill most of L1. nc: such that the block of B fills most
+/// of L2. Both evened out, so that no block is much smaller than the others.
 Blocking blocking(std::size_t n, std::size_t k) {
   const std::size_t l1 = caches().l1 / sizeof(float), l2 = caches().l2 / sizeof(float);
   const std::size_t kc_max =
@@ -304,11 +304,13 @@ std::size_t scratch_size(const Product& p) {
   return 2 * kRows * kStripStride + block.kc * block.nc;
 }
 
-/// C (+)= A (all its rows, `depth` columns) times a block of B, strip by strip. The strips differ by
-/// one row at most, the higher ones first.
+/// C (+)= A (all its rows, `depth` columns) times a block of B, strip by strip. The strips differ
+/// by one row at most, the higher ones first.
 void multiply_block(const Product& p, bool add, float* scratch) {
   const std::size_t strips = ceil_div(p.m, kRows);
-  const auto first_row = [&](std::size_t s) { return p.m / strips * s + std::min(s, p.m % strips); };
+  const auto first_row = [&](std::size_t s) {
+    return p.m / strips * s + std::min(s, p.m % strips);
+  };
   float* present = scratch;
   float* next = scratch + kRows * kStripStride;
   float* const packed_b = scratch + 2 * kRows * kStripStride;
@@ -316,7 +318,11 @@ void multiply_block(const Product& p, bool add, float* scratch) {
   for (std::size_t s = 0; s < strips; ++s) {
     const std::size_t i = first_row(s), end = first_row(s + 1);
     const std::size_t next_rows = s + 1 < strips ? first_row(s + 2) - end : 0;
-    multiply_strip({p.k, present, s == 0 ? p.b : nullptr, p.ldb, packed_b,
+    multiply_strip({p.k,
+                    present,
+                    s == 0 ? p.b : nullptr,
+                    p.ldb,
+                    packed_b,
                     {p.a + end * p.lda, p.lda, next, next_rows, 0}},
                    end - i, {p.c + i * p.ldc, p.ldc, p.n, add});
     std::swap(present, next);
@@ -362,10 +368,10 @@ struct Grid {
   std::size_t rows, columns;
 };
 
-/// The grid whose largest share costs least. A share of r x c outputs costs r * c multiplications per
-/// step of k, and packs c numbers of B, and r of A at least twice (once for each block of columns); a
-/// number packed counts as kPackingCost multiplications. Wide shares hide the packing of A better.
-/// A thread gets nothing to do that is cheaper than waking it.
+/// The grid whose largest share costs least. A share of r x c outputs costs r * c multiplications
+/// per step of k, and packs c numbers of B, and r of A at least twice (once for each block of
+/// columns); a number packed counts as kPackingCost multiplications. Wide shares hide the packing
+/// of A better. A thread gets nothing to do that is cheaper than waking it.
 Grid choose_grid(const Product& p, std::size_t panel, std::size_t threads) {
   constexpr std::size_t kPackingCost = 32, kWorthAThread = std::size_t{1} << 19;
   threads = std::min(threads, p.m * p.n * p.k / kWorthAThread);
@@ -388,8 +394,8 @@ Product share(const Product& p, const Grid& grid, std::size_t panel, std::size_t
   const std::size_t top = p.m * y / grid.rows, bottom = p.m * (y + 1) / grid.rows;
   const std::size_t left = panels * x / grid.columns * panel;
   const std::size_t right = std::min(p.n, panels * (x + 1) / grid.columns * panel);
-  return {bottom - top, right - left,   p.k,   p.a + top * p.lda,
-          p.lda,        p.b + left,     p.ldb, p.c + top * p.ldc + left,
+  return {bottom - top, right - left, p.k,   p.a + top * p.lda,
+          p.lda,        p.b + left,   p.ldb, p.c + top * p.ldc + left,
           p.ldc};
 }
 
@@ -404,7 +410,7 @@ void packed_parallel(const Product& p, Workspace& w) {
   }
   each = ceil_div(each, kLine) * kLine;
   float* const scratch = w.floats(each * shares).data();
-#pragma omp parallel for num_threads(static_cast<int>(shares)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(shares)) schedule(static, 1)
   for (std::size_t i = 0; i < shares; ++i) {
     HWY_DYNAMIC_DISPATCH(multiply)(share(p, grid, panel, i), scratch + i * each);
   }

@@ -79,19 +79,14 @@ HWY_EXPORT(copy);
 
 namespace {
 
-constexpr std::size_t kRounds = 20'000;            // some 50 microseconds
-constexpr std::size_t kGrain = 8 * 16;             // floats a step of the widest vectors
+constexpr std::size_t kRounds = 20'000;                    // some 50 microseconds
+constexpr std::size_t kGrain = 8 * 16;                     // floats a step of the widest vectors
 constexpr std::size_t kLeastBytes = std::size_t{1} << 20;  // traffic worth waking the threads for
 
-std::size_t threads_of(const Workspace& w) { return static_cast<std::size_t>(w.threads()); }
-
-/// Floats a thread: `share` cut down to whole steps, at least one.
+/// Floats cut down to whole steps for both halves of a part, at least one.
 std::size_t whole_steps(std::size_t floats) {
-  return std::max(floats / kGrain * kGrain, kGrain);
+  return std::max<std::size_t>(floats / (2 * kGrain), 1) * 2 * kGrain;
 }
-
-/// Small sizes are gone through several times in one call.
-std::size_t passes_over(std::size_t bytes) { return std::max<std::size_t>(1, kLeastBytes / bytes); }
 
 /// A result that the compiler must believe is used.
 void keep(float value) { static_cast<void>(*const_cast<volatile float*>(&value)); }
@@ -109,33 +104,37 @@ double run_fma(Workspace& w) {
   return operations;
 }
 
-double run_read(std::size_t bytes, Workspace& w) {
-  const std::size_t threads = threads_of(w);
-  const std::size_t each = whole_steps(bytes / sizeof(float) / threads);
-  const float* const data = w.floats(each * threads).data();
-  const std::size_t passes = passes_over(each * sizeof(float));
-#pragma omp parallel for num_threads(w.threads()) schedule(static, 1)
-  for (std::size_t i = 0; i < threads; ++i) {
-    for (std::size_t pass = 0; pass < passes; ++pass) {
-      keep(HWY_DYNAMIC_DISPATCH(sum)(data + i * each, each));
-    }
+Traffic::Traffic(std::size_t bytes, int threads)
+    : workspace_(threads),
+      each_(whole_steps(bytes / sizeof(float) / static_cast<std::size_t>(threads))),
+      passes_(std::max<std::size_t>(1, kLeastBytes / (each_ * sizeof(float)))),
+      data_(workspace_.floats(each_ * static_cast<std::size_t>(threads)).data()) {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int i = 0; i < threads; ++i) {
+    std::fill_n(data_ + static_cast<std::size_t>(i) * each_, each_, 1.0F);
   }
-  return static_cast<double>(each * threads * passes * sizeof(float));
 }
 
-double run_copy(std::size_t bytes, Workspace& w) {
-  const std::size_t threads = threads_of(w);
-  const std::size_t each = whole_steps(bytes / sizeof(float) / threads / 2);
-  float* const data = w.floats(2 * each * threads).data();
-  const std::size_t passes = passes_over(2 * each * sizeof(float));
-#pragma omp parallel for num_threads(w.threads()) schedule(static, 1)
-  for (std::size_t i = 0; i < threads; ++i) {
-    float* const mine = data + 2 * i * each;
-    for (std::size_t pass = 0; pass < passes; ++pass) {
-      HWY_DYNAMIC_DISPATCH(copy)(mine, mine + each, each);
+double Traffic::read() {
+  const int threads = workspace_.threads();
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int i = 0; i < threads; ++i) {
+    const float* const mine = data_ + static_cast<std::size_t>(i) * each_;
+    for (std::size_t pass = 0; pass < passes_; ++pass) keep(HWY_DYNAMIC_DISPATCH(sum)(mine, each_));
+  }
+  return static_cast<double>(each_ * passes_ * sizeof(float)) * threads;
+}
+
+double Traffic::copy() {
+  const int threads = workspace_.threads();
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int i = 0; i < threads; ++i) {
+    float* const mine = data_ + static_cast<std::size_t>(i) * each_;
+    for (std::size_t pass = 0; pass < passes_; ++pass) {
+      HWY_DYNAMIC_DISPATCH(copy)(mine, mine + each_ / 2, each_ / 2);
     }
   }
-  return static_cast<double>(2 * each * threads * passes * sizeof(float));
+  return static_cast<double>(each_ * passes_ * sizeof(float)) * threads;
 }
 
 }  // namespace cpu

@@ -2,9 +2,9 @@
 // without arithmetic. The other rows are read as a fraction of these.
 #pragma once
 
-#include <cstddef>
-
 #include "cpu/cpu.hpp"
+
+#include <cstddef>
 
 namespace cpu {
 
@@ -12,11 +12,22 @@ namespace cpu {
 /// millisecond. Returns the number of floating-point operations done: 2 for each multiply-add.
 double run_fma(Workspace& workspace);
 
-/// Memory traffic over `bytes` in all, evenly cut between the Workspace's threads: the size chooses
-/// the cache level. The scratch memory is the Workspace's; the first call of a size allocates.
-/// `run_read` sums it up, `run_copy` copies its first half to its second half. Both return the
-/// number of bytes that were read or written.
-double run_read(std::size_t bytes, Workspace& workspace);
-double run_copy(std::size_t bytes, Workspace& workspace);
+/// Streaming traffic over `bytes` in all, evenly cut between the threads: the size chooses the
+/// cache level. The memory is written once by the threads that will use it, so that every page
+/// exists.
+class Traffic {
+ public:
+  Traffic(std::size_t bytes, int threads);
+
+  /// Both return the bytes read and written; small sizes are gone through several times in a call.
+  double read();  ///< sums everything up
+  double copy();  ///< copies the first half of each thread's part to its second half
+
+ private:
+  Workspace workspace_;
+  std::size_t each_;  // floats a thread
+  std::size_t passes_;
+  float* data_;
+};
 
 }  // namespace cpu

@@ -1,5 +1,5 @@
-// dlopen and two C interfaces: CBLAS and oneDNN. A vendor is recognised by the function that sets its
-// number of threads, which is needed anyway.
+// dlopen and two C interfaces: CBLAS and oneDNN. A vendor is recognised by the function that sets
+// its number of threads, which is needed anyway.
 #include "cpu/peers.hpp"
 
 #include <dlfcn.h>
@@ -101,8 +101,8 @@ void* load(const std::string& library) {
   unsetenv("OPENBLAS_L2_SIZE");
   if (void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
   const char* const reason = dlerror();
-  throw std::invalid_argument("cannot load the peer '" + library + "': " +
-                              (reason != nullptr ? reason : "unknown error") +
+  throw std::invalid_argument("cannot load the peer '" + library +
+                              "': " + (reason != nullptr ? reason : "unknown error") +
                               "; install it, or give its full path");
 }
 
@@ -127,10 +127,11 @@ std::vector<Variant> peer_variants(std::span<const std::string> libraries) {
   for (const std::string& library : libraries) {
     std::optional<Variant> row = find_peer(library);
     if (!row) {
-      throw std::invalid_argument("the peer '" + library +
-                                  "' is none that we can call on the CPU: it has neither dnnl_sgemm "
-                                  "nor cblas_sgemm with a known call for its thread count (OpenBLAS, "
-                                  "MKL, BLIS)");
+      throw std::invalid_argument(
+          "the peer '" + library +
+          "' is none that we can call on the CPU: it has neither dnnl_sgemm "
+          "nor cblas_sgemm with a known call for its thread count (OpenBLAS, "
+          "MKL, BLIS)");
     }
     const auto same = [&](const Variant& other) { return other.name == row->name; };
     if (std::ranges::any_of(rows, same)) {

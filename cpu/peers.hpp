@@ -2,21 +2,21 @@
 // of them side by side in one process.
 #pragma once
 
+#include "cpu/cpu.hpp"
+
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cpu/cpu.hpp"
-
 namespace cpu {
 
 /// `library` (a name that the dynamic loader finds, or a path) as a row: SGEMM/CPU/PeerOpenBLAS,
-/// PeerMKL, PeerBLIS (whatever exports cblas_sgemm with 32-bit integers) or PeerOneDNN (dnnl_sgemm).
-/// The row sets the library's thread count to the Workspace's by the library's own call.
-/// Nothing when the library is loadable but none of these. Throws std::invalid_argument when it
-/// cannot be loaded. OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are removed from the environment first:
-/// they would make OpenBLAS another library than the machine deserves.
+/// PeerMKL, PeerBLIS (whatever exports cblas_sgemm with 32-bit integers) or PeerOneDNN
+/// (dnnl_sgemm). The row sets the library's thread count to the Workspace's by the library's own
+/// call. Nothing when the library is loadable but none of these. Throws std::invalid_argument when
+/// it cannot be loaded. OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are removed from the environment
+/// first: they would make OpenBLAS another library than the machine deserves.
 std::optional<Variant> find_peer(const std::string& library);
 
 /// One row for each library. Throws std::invalid_argument, with what to do, when one is missing, is

@@ -1,11 +1,10 @@
-// The steps between Blocked and Packed in plain C++, one idea each: packing alone, then a block of C
-// in registers. What vector instructions add on top of these is Packed (packed.cpp).
-// Source of the ideas: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication"
-// (2008).
-#include <algorithm>
-
+// The steps between Blocked and Packed in plain C++, one idea each: packing alone, then a block of
+// C in registers. What vector instructions add on top of these is Packed (packed.cpp). Source of
+// the ideas: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
 #include "cpu/caches.hpp"
 #include "cpu/cpu.hpp"
+
+#include <algorithm>
 
 namespace cpu {
 namespace {
@@ -92,14 +91,21 @@ void add_tile(const Product& p, const float* b) {
 void add_panels(const Product& p, const float* packed) {
   for (std::size_t i = 0; i < p.m; i += kHeight) {
     for (std::size_t j = 0; j < p.n; j += kWidth) {
-      const Product tile{1,       std::min(kWidth, p.n - j), p.k,   p.a + i * p.lda, p.lda, nullptr,
+      const Product tile{1,      std::min(kWidth, p.n - j), p.k,  p.a + i * p.lda, p.lda, nullptr,
                          kWidth, p.c + i * p.ldc + j,       p.ldc};
       const float* const b = packed + j * p.k;
       switch (p.m - i) {
-        case 1: add_tile<1>(tile, b); break;
-        case 2: add_tile<2>(tile, b); break;
-        case 3: add_tile<3>(tile, b); break;
-        default: add_tile<kHeight>(tile, b);
+        case 1:
+          add_tile<1>(tile, b);
+          break;
+        case 2:
+          add_tile<2>(tile, b);
+          break;
+        case 3:
+          add_tile<3>(tile, b);
+          break;
+        default:
+          add_tile<kHeight>(tile, b);
       }
     }
   }
