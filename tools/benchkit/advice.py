@@ -33,6 +33,9 @@ class Time:
     low: float
     high: float
 
+    def repeated(self, k: int) -> "Time":
+        return Time(self.name, k * self.seconds, k * self.low, k * self.high)
+
     def overlaps(self, other: "Time") -> bool:
         return self.low <= other.high and other.low <= self.high
 
@@ -61,6 +64,10 @@ class Size:
         ]
         kernel = (self.gpu.seconds, self.gpu.low, self.gpu.high)
         return Time(self.gpu.name, *(m + k * s for m, s in zip(moved, kernel, strict=True)))
+
+    def race(self, k: int) -> tuple[Time | None, Time | None]:
+        """k products on the CPU and on the GPU."""
+        return (self.cpu.repeated(k) if self.cpu else None), self.products(k)
 
     def least_products(self) -> int | None:
         """The smallest k from which the GPU wins, transfers included; None: it never does."""
@@ -152,12 +159,12 @@ def advise(launches: Sequence[Launch], wishes: Wishes) -> Advice:
         _size(n, [s for s in contestants if s.fields.n == n], percents)
         for n in sorted({s.fields.n for s in contestants if s.fields.n})
     ]
-    questions: list[tuple[str, Callable[[Size], Time | None]]] = [
-        ("data already on the device", lambda size: size.gpu),
-        ("one product with transfers", lambda size: size.transfers),
+    questions = [
+        crossover("data already on the device", sizes, lambda size: (size.cpu, size.gpu)),
+        crossover("one product with transfers", sizes, lambda size: (size.cpu, size.transfers)),
     ]
     questions += [
-        (f"{k} products on resident data", lambda size, k=k: size.products(k))
+        crossover(f"{k} products on resident data", sizes, lambda size, k=k: size.race(k))
         for k in wishes.products
     ]
     return Advice(
@@ -165,17 +172,17 @@ def advise(launches: Sequence[Launch], wishes: Wishes) -> Advice:
         _machine(launches[0]),
         roofline.ceilings(launches),
         sizes,
-        [crossover(question, sizes, time) for question, time in questions],
+        questions,
         {size.n: size.least_products() for size in sizes},
         _remarks(launches, contestants, suspicious),
     )
 
 
 def crossover(
-    question: str, sizes: Sequence[Size], time: Callable[[Size], Time | None]
+    question: str, sizes: Sequence[Size], race: Callable[[Size], tuple[Time | None, Time | None]]
 ) -> Crossover:
-    """Where `time` (of the GPU) and the CPU change places."""
-    pairs = [(s.n, s.cpu, time(s)) for s in sizes]
+    """Where the two of a race, CPU and GPU, change places."""
+    pairs = [(size.n, *race(size)) for size in sizes]
     known = [(n, cpu, gpu) for n, cpu, gpu in pairs if cpu is not None and gpu is not None]
     answers = {n: winner(cpu, gpu) for n, cpu, gpu in known}
     decided = [n for n in answers if answers[n] != UNCLEAR]

@@ -161,7 +161,10 @@ def _left(size: Size) -> str:
 
 
 def _rate(value: float | None, unit: str) -> str:
-    return "not measured" if value is None else f"{quantity(value, 'rate')}{unit}"
+    if value is None:
+        return "not measured"
+    scale, prefix = (1e12, "T") if value >= 1e12 else (1e9, "G")
+    return f"{value / scale:.4g} {prefix}{unit}"
 
 
 def _balance(roofs: Roofs) -> str:

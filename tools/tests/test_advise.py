@@ -19,10 +19,7 @@ def row(name: str, seconds: float, repetition: int = 0, **more: object) -> dict:
 
 def repeated(name: str, seconds: float, spread: float = 0.01, **more: object) -> list[dict]:
     """Five repetitions around `seconds`."""
-    return [
-        row(name, seconds * (1 + spread * (i - 2)), i, **more)
-        for i in range(5)
-    ]
+    return [row(name, seconds * (1 + spread * (i - 2)), i, **more) for i in range(5)]
 
 
 def peaks() -> list[dict]:
@@ -83,6 +80,9 @@ def test_best_rows_and_crossovers():
     assert resident.estimate == 181  # ratios 2 and 1/2 on both sides: the geometric mean
     assert (moved.kind, moved.low, moved.high) == ("crossover", 256, 1024)
     assert [turn.question.split()[0] for turn in many] == ["10", "100"]
+    # 256 once more: 360 µs to move and 40 µs gained by each product pay from the tenth on.
+    assert [turn.answers[256] for turn in many] == ["GPU", "GPU"]
+    assert [turn.answers[128] for turn in many] == ["CPU", "CPU"]
 
 
 @pytest.mark.parametrize(
