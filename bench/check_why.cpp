@@ -210,7 +210,7 @@ class Recorder final : public bench::Runner {
     inputs = o.a.data();
   }
   void write_output(bench::Operands&) override {}
-  std::optional<double> run() override {
+  std::optional<double> run(int) override {
     log_.push_back("run" + id_);
     return std::nullopt;
   }
@@ -240,7 +240,7 @@ TEST(Rotation, GoesRoundAndKeepsAProductsStepsTogether) {
   log.clear();
   for (int i = 0; i < 3; ++i) {
     rotation->write_inputs(operands);
-    rotation->run();
+    rotation->run(1);
     rotation->read_output(operands);
   }
   EXPECT_EQ(log, (std::vector<std::string>{"in0", "run0", "out0", "in1", "run1", "out1", "in0",

@@ -118,8 +118,11 @@ Options parse(int argc, const char* const* argv) {
                  "seconds a row may take: a case predicted to take longer is skipped; 0: no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--batch", options.batch,
+                 "launches back to back that a kernel's time is the mean of; default 1")
+      ->check(CLI::Range(1, 10000));
   app.add_option("--peers", options.peers,
-                 "libraries to compare with, for example libopenblas.so.0,libdnnl.so.2")
+                 "libraries to compare with, by name or path: libopenblas.so.0,libclblast.so.1,...")
       ->delimiter(',');
   app.add_option("--kernels", options.kernels, "read the kernels from this folder of .cl files")
       ->check(CLI::ExistingDirectory);
@@ -145,6 +148,8 @@ Options parse(int argc, const char* const* argv) {
     throw Usage(error.what());
   }
   options.cold = cache == "cold";
+  if (options.cold && options.batch > 1)
+    throw Usage("--cache=cold measures single launches: a batch finds its operands in the cache");
   if (explained->count() > 0) options.explain = explain;
   std::ranges::sort(options.sizes);
   options.sizes.erase(std::unique(options.sizes.begin(), options.sizes.end()), options.sizes.end());

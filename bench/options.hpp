@@ -24,7 +24,8 @@ struct Options {
   std::vector<std::size_t> sizes{256, 512, 1024, 2048};
   int threads = 0;
   double budget = 3;               // seconds that one row may take; 0: no limit
-  std::vector<std::string> peers;  // libraries to compare with: names or paths
+  int batch = 1;                   // launches between the two stamps of a kernel's time
+  std::vector<std::string> peers;  // libraries, by name or path
   std::string kernels;             // folder of .cl files; empty: the embedded ones
   std::string filter;              // as given to --benchmark_filter
   std::string out;                 // where --benchmark_out is to end up; empty: nowhere

@@ -27,10 +27,10 @@ class Rotation final : public Runner {
 
   void write_inputs(const Operands& operands) override { runners_[next_]->write_inputs(operands); }
   void write_output(Operands& operands) override { runners_[next_]->write_output(operands); }
-  std::optional<double> run() override {
+  std::optional<double> run(int batch) override {
     last_ = next_;
     next_ = (next_ + 1) % runners_.size();
-    return runners_[last_]->run();
+    return runners_[last_]->run(batch);
   }
   void read_output(Operands& operands) override { runners_[last_]->read_output(operands); }
 

@@ -111,16 +111,17 @@ void Suite::measure(benchmark::State& state, const Row& row) {
   set_counters(state, work_of(row));
   at_the_edge(state, [&] {
     set_stage(row);
-    const Run run = [this] { return runner_->run().value_or(0); };
+    const int batch = row.by_events() ? options_.batch : 1;
+    const Run run = [this, batch] { return runner_->run(batch).value_or(0); };
     Problem& data = problem(op_of(row.subject->variant), row.n);
     const Run transfer_and_run = [this, &data] {
       runner_->write_inputs(data.timed);
-      runner_->run();
+      runner_->run(1);
       runner_->read_output(data.timed);
       return 0.0;
     };
     const double seconds = row.by_events()
-                               ? time_kernel(state, run)
+                               ? time_kernel(state, run, batch)
                                : time_host(state, row.end_to_end ? transfer_and_run : run);
     hold_against_the_roof(state, row, seconds);
   });
@@ -131,7 +132,7 @@ void Suite::measure(benchmark::State& state, const Ceiling& row) {
   at_the_edge(state, [&] {
     set_stage(row);
     set_counters(state, {peak_.flops, peak_.bytes});
-    row.by_events ? time_kernel(state, peak_.run) : time_host(state, peak_.run);
+    row.by_events ? time_kernel(state, peak_.run, 1) : time_host(state, peak_.run);
   });
 }
 
@@ -180,7 +181,7 @@ void Suite::set_stage(const Row& row) {
   const auto begin = Clock::now();
   double products = 0;
   do {
-    runner_->run();
+    runner_->run(1);
     ++products;
   } while (seconds_since(begin) < kWarmUpSeconds);
   seconds_[row.subject->variant][row.n] = seconds_since(begin) / products;
@@ -189,8 +190,8 @@ void Suite::set_stage(const Row& row) {
 void Suite::rotate(const Row& row, const Problem& data) {
   const bool on_device = row.subject->on_device;
   const Shape& shape = data.timed.shape;
-  const std::size_t memory =
-      on_device ? machine_.session->limits().memory / 4 : std::numeric_limits<std::size_t>::max();
+  const std::size_t memory = on_device ? machine_.session->device_limits().memory / 4
+                                       : std::numeric_limits<std::size_t>::max();
   const auto count = copies(bytes(shape), machine_.last_level_cache(on_device), memory);
   runner_ =
       rotating([&] { return row.subject->prepare(machine_, shape); }, data.timed, count, on_device);
@@ -253,7 +254,7 @@ void Suite::prove(const Row& row, Runner& runner, Problem& data) {
     poison(data.exact);
     runner.write_inputs(data.exact);
     runner.write_output(data.exact);
-    runner.run();
+    runner.run(1);
     runner.read_output(data.exact);
     verdict = fault(data.exact, data.expected).value_or("");
   }
@@ -284,9 +285,9 @@ double Suite::probe(const Case& subject, std::size_t n) {
   Problem& data = problem(op, n);
   runner->write_inputs(data.timed);
   runner->write_output(data.timed);
-  runner->run();  // compiles, on some devices
+  runner->run(1);  // compiles, on some devices
   const auto begin = Clock::now();
-  runner->run();
+  runner->run(1);
   return seconds_since(begin);
 }
 
@@ -294,7 +295,7 @@ double Suite::probe(const Case& subject, std::size_t n) {
 // its overhead would be repeated for minutes. Once the wall time of this call is used up, the
 // remaining iterations are credited with the mean of those that ran, and the counter tells the
 // reporter how many did: mean and iterations in the results are those of real launches.
-double Suite::time_kernel(benchmark::State& state, const Run& run) const {
+double Suite::time_kernel(benchmark::State& state, const Run& run, int batch) const {
   const double most_wall = std::max(1.0, 5 * options_.min_time);
   const auto begin = Clock::now();
   benchmark::IterationCount launches = 0;
@@ -316,7 +317,7 @@ double Suite::time_kernel(benchmark::State& state, const Run& run) const {
   }
   const auto count = static_cast<double>(launches);
   state.counters[kLaunches] = count;
-  const double wall_ns = wall / count * 1e9;
+  const double wall_ns = wall / count / batch * 1e9;
   const std::string why =
       gpu::doubt(sum / count * 1e9, {.wall_ns = wall_ns > kWallCheckNs ? wall_ns : 0});
   if (!why.empty()) state.SetLabel("suspicious: " + why);

@@ -63,7 +63,7 @@ class Suite {
   void prove(const Row& row, Runner& runner, Problem& problem);
   void refuse_if_too_long(const Row& row);
   double probe(const Case& subject, std::size_t n);
-  double time_kernel(benchmark::State& state, const Run& run) const;
+  double time_kernel(benchmark::State& state, const Run& run, int batch) const;
   static double time_host(benchmark::State& state, const Run& run);
   Problem& problem(Op op, std::size_t n);
   void report_progress(const std::string& row);

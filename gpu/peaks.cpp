@@ -18,7 +18,8 @@ constexpr std::size_t kCopyFloats = 16;  // floats that a work-item of peak_copy
 constexpr std::size_t kLocalLoads = 16;  // LOADS of peak_local_memory
 
 std::size_t group_size(const Session& session) {
-  return std::bit_floor(std::min({kGroup, session.limits().work_group, session.limits().items[0]}));
+  return std::bit_floor(
+      std::min({kGroup, session.device_limits().work_group, session.device_limits().items[0]}));
 }
 
 // A GPU needs many groups for a unit to hide latency; a CPU's units take one after the other.
@@ -35,9 +36,9 @@ std::size_t register_floats(const Session& session) {
 
 cl::Buffer floats(const Session& session, std::size_t count, cl_mem_flags flags = 0) {
   const std::size_t bytes = count * sizeof(float);
-  if (bytes > session.limits().allocation || 2 * bytes > session.limits().memory)
+  if (bytes > session.device_limits().allocation || 2 * bytes > session.device_limits().memory)
     throw Unsupported(fmt::format("needs two buffers of {} MiB, the device allows {} MiB in one",
-                                  bytes >> 20U, session.limits().allocation >> 20U));
+                                  bytes >> 20U, session.device_limits().allocation >> 20U));
   return {session.context(), CL_MEM_READ_WRITE | flags, bytes};
 }
 
@@ -60,7 +61,7 @@ std::function<double()> launching(const Session& session, Bound bound, std::size
     queue.enqueueNDRangeKernel(bound.kernel, cl::NullRange, cl::NDRange(items),
                                cl::NDRange(std::min(group, items)), nullptr, &event);
     event.wait();
-    return seconds(event, timer_ns);
+    return seconds(event, event, timer_ns);
   };
 }
 
