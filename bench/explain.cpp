@@ -77,15 +77,15 @@ std::string optional(const std::optional<std::size_t>& value) {
   return value ? std::to_string(*value) : "-";
 }
 
-std::string line(const KernelFacts& f, const DeviceRoofs& d) {
+std::string line(const KernelFacts& f, const DeviceRoofs& d, std::size_t width) {
   const Explanation why = explain(f, d);
   const gpu::Resources& r = f.resources;
   Roofs roofs = d.roofs;
   if (on_matrix_units(f.variant)) roofs.flops = 0;
   return fmt::format(
-      "{:<28} {:>6} {:>10.3f} {:>6.1f} {:>5} {:>8} {:>7} {:>6} {:>6} {:>6} {:>8.4g} {:>7}  "
+      "{:<{}} {:>6} {:>10.3f} {:>6.1f} {:>5} {:>8} {:>7} {:>6} {:>6} {:>6} {:>8.4g} {:>7}  "
       "{:<14} {}\n",
-      f.variant, f.n, f.seconds * 1e3, percent_of_roof(f.work, roofs, f.seconds),
+      f.variant, width, f.n, f.seconds * 1e3, percent_of_roof(f.work, roofs, f.seconds),
       optional(r.registers), r.private_bytes, r.local_bytes, optional(r.stack_bytes),
       optional(r.spill_bytes), f.loads > 0 ? fmt::format("{:.3g}", f.loads) : "-",
       f.groups_per_unit, f.waves ? fmt::format("{:.3g}", *f.waves) : "-", name(why.bound),
@@ -119,7 +119,8 @@ Explanation explain(const KernelFacts& f, const DeviceRoofs& d) {
   const double share = f.seconds > 0 ? least / f.seconds : 0;
   const std::string roof = fmt::format("{} take at least {:.0f} % of the time at the measured rate",
                                        amount(bound, f), 100 * share);
-  if (share >= kDecides) return {bound, share, roof};
+  const std::string array = outside_registers(f) > 0 ? "; " + private_evidence(f) : "";
+  if (share >= kDecides) return {bound, share, roof + array};
   const std::string rest =
       fmt::format("; no roof is near ({}: {:.0f} %)", name(bound), 100 * share);
   if (const double busy = units_at_work(f); busy < kIdle)
@@ -136,21 +137,21 @@ Explanation explain(const KernelFacts& f, const DeviceRoofs& d) {
 }
 
 std::string explanation_table(std::span<const KernelFacts> kernels, const DeviceRoofs& d) {
+  std::size_t width = 0;
+  for (const KernelFacts& f : kernels) width = std::max(width, f.variant.size());
   std::string text = fmt::format(
       "measured roofs: {:.0f} GFLOP/s of multiply-adds, {:.0f} GB/s of copy, {:.0f} GB/s from "
-      "local "
-      "memory, {:.1f} us a launch\n\n",
+      "local memory, {:.1f} us a launch\n\n",
       d.roofs.flops * 1e-9, d.roofs.bytes * 1e-9, d.local_bytes * 1e-9, d.launch_seconds * 1e6);
   text += fmt::format(
-      "{:<28} {:>6} {:>10} {:>6} {:>5} {:>8} {:>7} {:>6} {:>6} {:>6} {:>8} {:>7}  {:<14} {}\n",
-      "variant", "n", "time ms", "% roof", "regs", "private", "local", "stack", "spill", "loads",
-      "groups", "waves", "likely bound", "evidence");
-  for (const KernelFacts& f : kernels) text += line(f, d);
+      "{:<{}} {:>6} {:>10} {:>6} {:>5} {:>8} {:>7} {:>6} {:>6} {:>6} {:>8} {:>7}  {:<14} {}\n",
+      "variant", width, "n", "time ms", "% roof", "regs", "private", "local", "stack", "spill",
+      "loads", "groups", "waves", "likely bound", "evidence");
+  for (const KernelFacts& f : kernels) text += line(f, d, width);
   return text +
-         "\nprivate, stack, spill: bytes of a work-item; local: bytes of a work-group; loads: "
-         "words "
-         "for each\nmultiply-add; groups: work-groups for each compute unit; waves: how many times "
-         "all of them\nfill the device; -: the driver does not tell.\n";
+         "\nprivate, stack, spill: bytes of a work-item; local: bytes of a work-group;\n"
+         "loads: words for each multiply-add; groups: work-groups for each compute unit;\n"
+         "waves: how many times they fill the device; -: the driver does not tell.\n";
 }
 
 }  // namespace bench

@@ -184,7 +184,7 @@ def test_selftest_prints_its_table_and_says_by_its_code_whether_the_clocks_agree
 
 
 def test_oversubscription_is_warned_of(tmp_path):
-    found, done = rows(tmp_path, "--n=17", "--threads=4096", "--benchmark_filter=CPU/Ikj/")
+    _, done = rows(tmp_path, "--n=17", "--threads=4096", "--benchmark_filter=CPU/Ikj/")
     assert done.returncode == 0
     assert done.stderr.count("4096 threads on") == 1
     assert (
