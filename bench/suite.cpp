@@ -27,6 +27,8 @@ double seconds_since(Clock::time_point begin) {
 constexpr double kLeastProducts = 3;
 constexpr std::size_t kProbe = 128;
 constexpr double kWarmUpSeconds = 0.02;
+// Making one takes some 100 us on a device: half a second before a row of cold caches begins.
+constexpr std::size_t kMostCopies = 4096;
 // Below this the overhead of a launch fills the wall time, which then says nothing of the event.
 constexpr double kWallCheckNs = 1e6;
 
@@ -51,6 +53,18 @@ void set_counters(benchmark::State& state, const Work& work) {
   state.counters["FLOP/byte"] = work.intensity();
   state.counters["% of roof"] = 0;
   state.counters[kLaunches] = 0;
+}
+
+// Runs until caches, clocks and compilers have settled. Mean wall time of a run.
+template <class Run>
+double warm_up(const Run& run) {
+  const auto begin = Clock::now();
+  double runs = 0;
+  do {
+    run();
+    ++runs;
+  } while (seconds_since(begin) < kWarmUpSeconds);
+  return seconds_since(begin) / runs;
 }
 
 std::string row_name(const std::string& family, std::size_t n, bool by_events) {
@@ -178,13 +192,7 @@ void Suite::set_stage(const Row& row) {
     runner_->write_inputs(data.timed);
     runner_->write_output(data.timed);
   }
-  const auto begin = Clock::now();
-  double products = 0;
-  do {
-    runner_->run(1);
-    ++products;
-  } while (seconds_since(begin) < kWarmUpSeconds);
-  seconds_[row.subject->variant][row.n] = seconds_since(begin) / products;
+  seconds_[row.subject->variant][row.n] = warm_up([this] { runner_->run(1); });
 }
 
 void Suite::rotate(const Row& row, const Problem& data) {
@@ -192,7 +200,13 @@ void Suite::rotate(const Row& row, const Problem& data) {
   const Shape& shape = data.timed.shape;
   const std::size_t memory = on_device ? machine_.session->device_limits().memory / 4
                                        : std::numeric_limits<std::size_t>::max();
-  const auto count = copies(bytes(shape), machine_.last_level_cache(on_device), memory);
+  const std::size_t cache = machine_.last_level_cache(on_device);
+  const auto count = copies(bytes(shape), cache, memory);
+  if (count > kMostCopies)
+    throw gpu::Unsupported(
+        fmt::format("{} copies of such small operands displace a cache of {} MiB, at most {} are "
+                    "made; choose a larger n",
+                    count, cache >> 20U, kMostCopies));
   runner_ =
       rotating([&] { return row.subject->prepare(machine_, shape); }, data.timed, count, on_device);
 }
@@ -205,7 +219,7 @@ void Suite::set_stage(const Ceiling& row) {
   runner_.reset();
   report_progress(name);
   peak_ = row.prepare(machine_);
-  peak_.run();
+  warm_up(peak_.run);
   const std::string fault = peak_.fault();
   if (!fault.empty()) throw WrongResult(fault);
 }

@@ -170,10 +170,15 @@ def test_explain_names_a_bound_for_every_kernel(tmp_path):
 
 
 def test_cold_caches_are_in_the_context_and_right(tmp_path):
-    found, done = rows(tmp_path, "--n=17", "--cache=cold", "--benchmark_filter=SGEM")
+    only = "(SGEMV/CPU/Naive|SGEMM/CPU/Ikj|SGEMM/GPU/Naive)/"
+    found, done = rows(tmp_path, "--n=17,300", "--cache=cold", f"--benchmark_filter={only}")
     assert done.returncode == 0, done.stdout
     assert json.loads((tmp_path / "run.json").read_text())["context"]["cache"] == "cold"
-    assert found and not any(reason(row) for row in found.values())
+    assert len(found) == 8
+    for name, row in found.items():
+        small = "choose a larger n" in reason(row)
+        assert small if "/n:17/" in name else not reason(row)
+    assert bench("--cache=cold", "--batch=2").returncode == 2
 
 
 def test_selftest_prints_its_table_and_says_by_its_code_whether_the_clocks_agree():
