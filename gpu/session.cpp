@@ -107,10 +107,14 @@ double ClMultiplication::run(int batch) {
     enqueue(ignored, last);
   }
   last.wait();
-  const EventTime time = judge(stamps(first, last), {.timer_ns = timer_ns_});
+  return seconds(first, last, timer_ns_) / batch;
+}
+
+double seconds(const cl::Event& first, const cl::Event& last, double timer_ns) {
+  const EventTime time = judge(stamps(first, last), {.timer_ns = timer_ns});
   if (time.trust == Trust::kInvalid || time.trust == Trust::kTooShort)
     throw DeviceError("no usable time: " + time.why);
-  return time.seconds / batch;
+  return time.seconds;
 }
 
 namespace {
@@ -152,7 +156,7 @@ Session::Session(cl::Device device, Sources sources)
     : device_(std::move(device)),
       sources_(std::move(sources)),
       info_(describe(device_)),
-      limits_(limits(device_)) {
+      limits_(gpu::limits(device_)) {
   reset();
 }
 
@@ -191,6 +195,21 @@ cl::Program& Session::build(const std::string& kernel, const std::string& option
                                  program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_)));
   }
   return programs_.emplace(kernel + options, std::move(program)).first->second;
+}
+
+Resources Session::inspect(const Variant& variant, const Shape& shape) {
+  const std::string name(variant.kernel);
+  cl::Program& program = build(name, build_options() + definitions(variant, shape));
+  const cl::Kernel kernel(program, name.c_str());
+  Resources r = parse_log(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_), name);
+  r.private_bytes = kernel.getWorkGroupInfo<CL_KERNEL_PRIVATE_MEM_SIZE>(device_);
+  r.local_bytes = kernel.getWorkGroupInfo<CL_KERNEL_LOCAL_MEM_SIZE>(device_);
+  if (variant.private_row) r.array_bytes = shape.k * sizeof(float);
+  return r;
+}
+
+cl::Kernel Session::kernel(const std::string& name, const std::string& defines) {
+  return {build(name, build_options() + defines), name.c_str()};
 }
 
 std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const Shape& shape) {
