@@ -115,6 +115,7 @@ class Session {
 
  private:
   cl::Program& build(const std::string& kernel, const std::string& options);
+  [[nodiscard]] std::size_t work_group_limit(const cl::Kernel& kernel, const Needs& needs) const;
   cl::Program retargeted(const cl::Program& program) const;
 
   cl::Device device_;
