@@ -69,8 +69,8 @@ class ClMultiplication : public Multiplication {
     std::size_t leading;
   };
   /// Enqueues one product. `first` and `last` receive the events between whose START and END it
-  /// ran.
-  virtual void enqueue(cl::Event& first, cl::Event& last) = 0;
+  /// ran; null in the middle of a batch, where an event for each launch would only cost time.
+  virtual void enqueue(cl::Event* first, cl::Event* last) = 0;
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] cl::CommandQueue& queue() { return queue_; }
