@@ -1,6 +1,8 @@
 // Building, binding and timing on one device; see the header.
 #include "gpu/session.hpp"
 
+#include "gpu/retarget.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -168,6 +170,13 @@ std::string Session::build_options() const {
   return info_.nvidia ? "-cl-std=CL1.2 -cl-nv-verbose" : "-cl-std=CL1.2";
 }
 
+// The same program with its marked lines as instructions: see gpu/retarget.hpp.
+cl::Program Session::retargeted(const cl::Program& program) const {
+  const std::vector<unsigned char> binary = program.getInfo<CL_PROGRAM_BINARIES>().at(0);
+  const std::string ptx = retarget_ptx({binary.begin(), binary.end()});
+  return {context_, {device_}, cl::Program::Binaries{{ptx.begin(), ptx.end()}}};
+}
+
 cl::Program& Session::build(const std::string& kernel, const std::string& options) {
   const auto known = programs_.find(kernel + options);
   if (known != programs_.end()) return known->second;
@@ -176,6 +185,10 @@ cl::Program& Session::build(const std::string& kernel, const std::string& option
                       fmt::format("#line 1 \"{}.cl\"\n{}", kernel, sources_.text(kernel)));
   try {
     program.build(device_, options.c_str());
+    if (sources_.text(kernel).find(kMark) != std::string::npos) {
+      program = retargeted(program);
+      program.build(device_);
+    }
   } catch (const cl::Error& error) {
     if (error.err() != CL_BUILD_PROGRAM_FAILURE) throw;
     throw BuildError(fmt::format("{}.cl does not build with{}:\n{}", kernel, options,

@@ -115,6 +115,7 @@ class Session {
 
  private:
   cl::Program& build(const std::string& kernel, const std::string& options);
+  cl::Program retargeted(const cl::Program& program) const;
 
   cl::Device device_;
   Sources sources_;
