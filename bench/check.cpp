@@ -62,23 +62,31 @@ std::vector<Line> lines(Op op, Size size) {
   return some;
 }
 
-bench::Machine make_machine() {
-  const auto devices = gpu::devices();
-  const char* const wanted = std::getenv("BENCH_DEVICE");
-  return {cpu::Workspace(cpu::allowed_threads()),
-          devices.empty()
-              ? nullptr
-              : std::make_unique<gpu::Session>(
-                    gpu::choose(devices, wanted != nullptr ? wanted : ""), gpu::Sources())};
-}
+// The machine lives from the first to the last test and no longer: a driver that is unloaded before
+// the statics of this program are destroyed would be called once more.
+class Shared : public testing::Environment {
+ public:
+  static bench::Machine& machine() { return *machine_; }
 
-bench::Machine& machine() {
-  static bench::Machine shared = make_machine();
-  return shared;
-}
+  void SetUp() override {
+    const auto devices = gpu::devices();
+    const char* const wanted = std::getenv("BENCH_DEVICE");
+    machine_ = std::make_unique<bench::Machine>(
+        bench::Machine{cpu::Workspace(cpu::allowed_threads()), nullptr});
+    if (!devices.empty())
+      machine_->session = std::make_unique<gpu::Session>(
+          gpu::choose(devices, wanted != nullptr ? wanted : ""), gpu::Sources());
+  }
+  void TearDown() override { machine_.reset(); }
+
+ private:
+  static inline std::unique_ptr<bench::Machine> machine_;
+};
+
+[[maybe_unused]] const auto* const kShared = testing::AddGlobalTestEnvironment(new Shared);
 
 void run_once(const Case& subject, Operands& operands) {
-  const auto runner = subject.prepare(machine(), operands.shape);
+  const auto runner = subject.prepare(Shared::machine(), operands.shape);
   bench::poison(operands);
   runner->write_inputs(operands);
   runner->write_output(operands);
@@ -132,6 +140,20 @@ TEST_P(Check, Reals) {
   } catch (const gpu::Unsupported& reason) {
     GTEST_SKIP() << reason.what();
   }
+}
+
+// One odd shape with padding everywhere: what a simulator can run in seconds.
+TEST_P(Check, Odd) {
+  const bool vector = bench::op_of(GetParam().variant) == Op::kSgemv;
+  const Shape shape = vector ? Shape{19, 1, 37, 40, 1, 1} : Shape{19, 35, 21, 23, 37, 41};
+  Operands operands = bench::make_operands(shape, Values::kIntegers);
+  const auto expected = bench::reference(operands);
+  try {
+    run_once(GetParam(), operands);
+  } catch (const gpu::Unsupported& reason) {
+    GTEST_SKIP() << reason.what();
+  }
+  EXPECT_EQ(bench::fault(operands, expected).value_or(""), "");
 }
 
 TEST_P(Check, Slow) { exact(Size::kSlow); }

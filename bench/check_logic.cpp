@@ -41,8 +41,8 @@ TEST(Limits, DevicesOfTheField) {
 TEST(Limits, PrivateArraysOfAWholeWorkGroup) {
   gpu::Limits limits{.work_group = 4096, .items = {4096, 4096, 1}, .kernel_work_group = 4096};
   limits.private_bytes = 4UL << 20U;
-  EXPECT_EQ(gpu::obstacle(limits, gpu::Needs{64, 1, 0, 2048 * 4}), "");
-  EXPECT_NE(gpu::obstacle(limits, gpu::Needs{4096, 1, 0, 2048 * 4}), "");
+  EXPECT_EQ(gpu::obstacle(limits, gpu::Needs{64, 1, 0, 2048UL * 4}), "");
+  EXPECT_NE(gpu::obstacle(limits, gpu::Needs{4096, 1, 0, 2048UL * 4}), "");
 }
 
 TEST(Limits, BuffersAndTheirSum) {
@@ -59,7 +59,7 @@ TEST(Limits, BuffersAndTheirSum) {
 
 TEST(NdRange, CoversCWithWholeWorkGroups) {
   const auto range = gpu::cover({16, 8, 32, 64}, 33, 65);
-  EXPECT_EQ(range.global, (std::array<std::size_t, 2>{2 * 16, 2 * 8}));
+  EXPECT_EQ(range.global, (std::array<std::size_t, 2>{32, 16}));
   const auto rows = gpu::cover({64, 1, 64, gpu::Geometry::kWhole, gpu::Axis::kRows}, 1000, 77);
   EXPECT_EQ(rows.global, (std::array<std::size_t, 2>{1024, 1}));
 }
@@ -73,10 +73,10 @@ std::optional<T> field(const json& row, const char* name) {
 }
 
 TEST(EventTime, StampsOfTheField) {
-  const std::map<std::string, gpu::Trust> kWords = {{"ok", gpu::Trust::kOk},
-                                                    {"too_short_for_timer", gpu::Trust::kTooShort},
-                                                    {"invalid", gpu::Trust::kInvalid},
-                                                    {"suspicious", gpu::Trust::kSuspicious}};
+  const std::map<std::string, gpu::Trust> words = {{"ok", gpu::Trust::kOk},
+                                                   {"too_short_for_timer", gpu::Trust::kTooShort},
+                                                   {"invalid", gpu::Trust::kInvalid},
+                                                   {"suspicious", gpu::Trust::kSuspicious}};
   for (const json& row : table("timestamps.json")) {
     gpu::Stamps stamps;
     stamps.start = field<std::uint64_t>(row, "st");
@@ -90,7 +90,7 @@ TEST(EventTime, StampsOfTheField) {
     if (const auto flop = field<double>(row, "flop"))
       plausible.minimum_ns = *flop / row["peak_flops"].get<double>() * 1e9;
     const auto time = gpu::judge(stamps, plausible);
-    EXPECT_EQ(time.trust, kWords.at(row["expect"])) << row["id"] << ": " << time.why;
+    EXPECT_EQ(time.trust, words.at(row["expect"])) << row["id"] << ": " << time.why;
     EXPECT_EQ(time.why.empty(), time.trust == gpu::Trust::kOk);
     if (const auto ns = field<double>(row, "ns")) {
       EXPECT_NEAR(time.seconds * 1e9, *ns, 1e-6);
@@ -167,7 +167,7 @@ TEST(Filter, SelectsWhatItSays) {
   struct {
     const char* filter;
     bool tile, cached_row, row, vector;
-  } const kTable[] = {
+  } const lines[] = {
       {"", true, true, true, true},
       {"all", true, true, true, true},
       {"Tile", true, false, false, false},
@@ -180,7 +180,7 @@ TEST(Filter, SelectsWhatItSays) {
       {"EndToEnd", false, true, false, false},
       {"manual_time$", true, false, true, false},
   };
-  for (const auto& line : kTable) {
+  for (const auto& line : lines) {
     SCOPED_TRACE(line.filter);
     EXPECT_EQ(bench::selected(line.filter, tile), line.tile);
     EXPECT_EQ(bench::selected(line.filter, cached_row), line.cached_row);

@@ -212,7 +212,7 @@ void Suite::time_kernel(benchmark::State& state, Runner& runner) const {
 }
 
 void Suite::time_end_to_end(benchmark::State& state, Runner& runner, Problem& data) const {
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     runner.write_inputs(data.timed);
     runner.run();
     runner.read_output(data.timed);
@@ -220,7 +220,7 @@ void Suite::time_end_to_end(benchmark::State& state, Runner& runner, Problem& da
 }
 
 void Suite::time_host(benchmark::State& state, Runner& runner) const {
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     runner.run();
     benchmark::ClobberMemory();
   }

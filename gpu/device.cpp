@@ -16,9 +16,9 @@ constexpr cl_device_info kCapabilityMajor = 0x4000;
 constexpr cl_device_info kCapabilityMinor = 0x4001;
 // Hopper lets a work-group have 227 KiB; the device query keeps to the 48 KiB of old, and the
 // driver honours static __local arrays beyond it.
-constexpr std::size_t kHopperLocalBytes = 227 * 1024;
+constexpr std::size_t kHopperLocalBytes = 227UL * 1024;
 // A work-item's private memory on NVIDIA ("local memory" in CUDA's words).
-constexpr std::size_t kNvidiaPrivatePerItem = 512 * 1024;
+constexpr std::size_t kNvidiaPrivatePerItem = 512UL * 1024;
 
 std::size_t stack_bytes() {
   rlimit limit{};

@@ -10,8 +10,8 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) void sgemm_base(
-    int m, int n, int k, __global const float* restrict a, int lda, __global const float* restrict b,
-    int ldb, __global float* restrict c, int ldc) {
+    int m, int n, int k, __global const float* restrict a, int lda,
+    __global const float* restrict b, int ldb, __global float* restrict c, int ldc) {
   const int i = (int)get_global_id(0);
   const int j = (int)get_global_id(1);
   if (i >= m || j >= n) return;

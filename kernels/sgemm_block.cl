@@ -1,6 +1,6 @@
-// C = A·B with a register block of OUT×OUT elements a work-item and no local memory: OUT values of A
-// and OUT of B feed OUT² multiply-adds, so loads per multiply-add fall from 2 to 2/OUT.
-// Source: the CPU/GPU chapter's 4×4 block.
+// C = A·B with a register block of OUT×OUT elements a work-item and no local memory: OUT values of
+// A and OUT of B feed OUT² multiply-adds, so loads per multiply-add fall from 2 to 2/OUT. Source:
+// the CPU/GPU chapter's 4×4 block.
 //
 // Row-major, A m×k (lda), B k×n (ldb), C m×n (ldc); any m, n, k ≥ 1. C is written, never read.
 // WG_X × WG_Y work-items compute TILE_M × TILE_N elements; TILE_M / WG_Y == TILE_N / WG_X == OUT.
@@ -15,8 +15,8 @@
 #define OUT (TILE_N / WG_X)
 
 __kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) void sgemm_block(
-    int m, int n, int k, __global const float* restrict a, int lda, __global const float* restrict b,
-    int ldb, __global float* restrict c, int ldc) {
+    int m, int n, int k, __global const float* restrict a, int lda,
+    __global const float* restrict b, int ldb, __global float* restrict c, int ldc) {
   const int row0 = (int)get_global_id(1) * OUT;
   const int col0 = (int)get_global_id(0) * OUT;
   float sum[OUT][OUT];

@@ -13,8 +13,8 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, 1, 1))) void sgemm_cached_row(
-    int m, int n, int k, __global const float* restrict a, int lda, __global const float* restrict b,
-    int ldb, __global float* restrict c, int ldc) {
+    int m, int n, int k, __global const float* restrict a, int lda,
+    __global const float* restrict b, int ldb, __global float* restrict c, int ldc) {
   const int i = (int)get_global_id(0);
   if (i >= m) return;
   float row[ROW_LENGTH];

@@ -10,8 +10,8 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) void sgemm_naive(
-    int m, int n, int k, __global const float* restrict a, int lda, __global const float* restrict b,
-    int ldb, __global float* restrict c, int ldc) {
+    int m, int n, int k, __global const float* restrict a, int lda,
+    __global const float* restrict b, int ldb, __global float* restrict c, int ldc) {
   const int col = (int)get_global_id(0);
   const int row = (int)get_global_id(1);
   if (row >= m || col >= n) return;

@@ -12,8 +12,8 @@
 #define T WG_X
 
 __kernel __attribute__((reqd_work_group_size(T, T, 1))) void sgemm_tile(
-    int m, int n, int k, __global const float* restrict a, int lda, __global const float* restrict b,
-    int ldb, __global float* restrict c, int ldc) {
+    int m, int n, int k, __global const float* restrict a, int lda,
+    __global const float* restrict b, int ldb, __global float* restrict c, int ldc) {
   __local float tile_a[T][T];
   __local float tile_b[T][T];
   const int x = (int)get_local_id(0);

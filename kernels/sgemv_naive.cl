@@ -7,8 +7,8 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, 1, 1))) void sgemv_naive(
-    int m, int n, int k, __global const float* restrict a, int lda, __global const float* restrict b,
-    int ldb, __global float* restrict c, int ldc) {
+    int m, int n, int k, __global const float* restrict a, int lda,
+    __global const float* restrict b, int ldb, __global float* restrict c, int ldc) {
   const int i = (int)get_global_id(0);
   if (i >= m) return;
   float sum = 0.0f;

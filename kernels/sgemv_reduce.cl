@@ -8,8 +8,8 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, 1, 1))) void sgemv_reduce(
-    int m, int n, int k, __global const float* restrict a, int lda, __global const float* restrict b,
-    int ldb, __global float* restrict c, int ldc) {
+    int m, int n, int k, __global const float* restrict a, int lda,
+    __global const float* restrict b, int ldb, __global float* restrict c, int ldc) {
   __local float partial[WG_X];
   const int x = (int)get_local_id(0);
   const size_t row = get_group_id(0);

@@ -1,0 +1,351 @@
+"""The program from outside: flags, exit codes, devices that PoCL plays, planted faults, results.
+
+Runs build/ci/bench, or the program that the environment variable BENCH names.
+"""
+
+import json
+import math
+import os
+import pty
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = os.environ.get("BENCH", str(ROOT / "build/ci/bench"))
+FAST = "--benchmark_min_time=0.01"
+NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent/"}
+CONTEXT_KEYS = """suite_version git_sha git_dirty build_type compiler cxx_flags benchmark_version
+    eigen_version cpu_model isa threads launch_id cl_platform cl_device cl_device_type cl_driver
+    cl_version cl_build_options cl_compute_units cl_max_clock_mhz cache seed"""
+NAME = re.compile(r"SGEM[MV]/[CG]PU/[A-Z]\w+(/EndToEnd)?/n:\d+/(real|manual)_time")
+
+
+def bench(*flags, env=None, **options):
+    """Runs the program to its end; flags and environment as given."""
+    return subprocess.run(
+        [BENCH, *flags],
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+
+
+def rows(tmp_path, *flags, env=None):
+    """The run's rows by name, and the finished process."""
+    out = tmp_path / "run.json"
+    done = bench(FAST, f"--benchmark_out={out}", *flags, env=env)
+    found = json.loads(out.read_text())["benchmarks"] if out.exists() else []
+    return {row["name"]: row for row in found}, done
+
+
+def reason(row):
+    return row.get("error_message") or row.get("skip_message") or ""
+
+
+# Names, listing, usage
+
+
+def test_listing_is_quick_and_names_follow_the_design():
+    begin = time.monotonic()
+    done = bench("--benchmark_list_tests")
+    assert time.monotonic() - begin < 2  # 0.01 s on an idle machine; timing decides no test
+    names = done.stdout.split()
+    assert done.returncode == 0 and len(names) == len(set(names)) > 100
+    assert [name for name in names if not NAME.fullmatch(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("Tile16", lambda name: "Tile16" in name),
+        ("/Row/", lambda name: "/Row/" in name),
+        ("SGEMM/GPU", lambda name: name.startswith("SGEMM/GPU")),
+        ("n:1024(/|$)", lambda name: "/n:1024/" in name),
+        ("-SGEMM", lambda name: not name.startswith("SGEMM")),
+    ],
+)
+def test_filters_select_what_they_say(pattern, expected):
+    everything = bench("--benchmark_list_tests", "--n=256,1024,10240").stdout.split()
+    listed = bench("--benchmark_list_tests", "--n=256,1024,10240", f"--benchmark_filter={pattern}")
+    assert listed.stdout.split() == [name for name in everything if expected(name)]
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--bogus", "--bogus"),
+        ("--benchmark_bogus=1", "--benchmark_bogus"),
+        ("stray", "stray"),
+        ("--n=0", "--n"),
+        ("--n=-1", "--n"),
+        ("--n=many", "many"),
+        ("--n=1000000000", "1000000000"),
+        ("--n=256,x", "x"),
+        ("--threads=0", "--threads"),
+        ("--budget=-1", "--budget"),
+        ("--device=nonsense", "there are:"),
+        ("--kernels=/nonexistent", "/nonexistent"),
+        ("--benchmark_filter=Tile(", "no regular expression"),
+        ("--benchmark_min_time=soon", "expected seconds"),
+        ("--benchmark_format=xml", "expected one of"),
+        ("--benchmark_out_format=xml", "expected one of"),
+        ("--benchmark_out=/nonexistent/x.json", "cannot be written"),
+        ("--benchmark_out=/tmp", "is a folder"),
+    ],
+)
+def test_bad_usage_is_one_sentence_and_code_2(flag, words):
+    done = bench(flag)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stdout == ""
+
+
+def test_help_names_our_flags():
+    done = bench("--help")
+    assert done.returncode == 0
+    for flag in ("--device", "--list_devices", "--n", "--threads", "--budget", "--kernels"):
+        assert flag in done.stdout
+
+
+def test_a_filter_that_matches_nothing_is_code_1_and_leaves_no_file(tmp_path):
+    found, done = rows(tmp_path, "--benchmark_filter=Nope")
+    assert done.returncode == 1 and "matches no row" in done.stderr
+    assert list(tmp_path.iterdir()) == [] and not found
+
+
+@pytest.mark.parametrize("form", ["0.01", "0.01s"])
+def test_min_time_is_taken_in_both_forms(form):
+    done = bench(f"--benchmark_min_time={form}", "--n=17", "--benchmark_filter=CPU/Ikj/")
+    assert done.returncode == 0, done.stderr
+
+
+# Results
+
+
+def test_context_counters_and_clocks(tmp_path):
+    found, done = rows(tmp_path, "--n=100", env={"LC_ALL": "de_DE.UTF-8"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    context = json.loads((tmp_path / "run.json").read_text())["context"]
+    assert [key for key in CONTEXT_KEYS.split() if not isinstance(context.get(key), str)] == []
+    for name, row in found.items():
+        flops = 2 * 100**3 if name.startswith("SGEMM") else 2 * 100**2
+        size = 4 * 3 * 100**2 if name.startswith("SGEMM") else 4 * (100**2 + 200)
+        seconds = row["real_time"] * 1e-6
+        assert row["time_unit"] == "us" and row["iterations"] >= 1
+        assert math.isclose(row["GFLOP/s"] * 1e9, flops / seconds, rel_tol=1e-9)
+        assert math.isclose(row["GB/s"] * 1e9, size / seconds, rel_tol=1e-9)
+        assert "launches" not in row
+        on_events = "/GPU/" in name and "EndToEnd" not in name
+        assert name.endswith("/manual_time" if on_events else "/real_time")
+
+
+def test_csv_survives_rows_that_were_skipped():
+    done = bench(
+        FAST,
+        "--benchmark_format=csv",
+        "--n=17,64",
+        "--benchmark_filter=GPU/Tile(16|32)/n",
+        env={"POCL_MAX_WORK_GROUP_SIZE": "256"},
+    )
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1 + 4
+
+
+def test_a_launch_far_shorter_than_its_overhead_is_bounded_and_counted_honestly(tmp_path):
+    begin = time.monotonic()
+    done = bench(
+        "--benchmark_min_time=0.2",
+        "--n=1",
+        "--benchmark_filter=SGEMM/GPU/Naive/n",
+        f"--benchmark_out={tmp_path / 'x.json'}",
+    )
+    assert done.returncode == 0 and time.monotonic() - begin < 60
+    (row,) = json.loads((tmp_path / "x.json").read_text())["benchmarks"]
+    # As many launches as were made, which the wall time bounds, not the millions asked for.
+    assert 1 <= row["iterations"] < 3_000_000
+
+
+def test_too_long_a_case_is_skipped_with_its_prediction(tmp_path):
+    found, done = rows(tmp_path, "--n=64,1024", "--budget=0.05", "--benchmark_filter=CPU/NaiveIjk")
+    assert done.returncode == 0
+    assert "iterations" in found["SGEMM/CPU/NaiveIjk/n:64/real_time"]
+    assert re.search(
+        r"skipped: predicted .* from .* at n = ",
+        reason(found["SGEMM/CPU/NaiveIjk/n:1024/real_time"]),
+    )
+
+
+def test_sigterm_leaves_no_half_result_under_the_real_name(tmp_path):
+    out = tmp_path / "x.json"
+    process = subprocess.Popen(
+        [BENCH, f"--benchmark_out={out}", "--benchmark_min_time=1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.readline()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "interrupted" in stderr
+    assert not out.exists() and (tmp_path / "x.json.partial").exists()
+
+
+def test_progress_appears_on_a_terminal_only():
+    ours, theirs = pty.openpty()
+    flags = [BENCH, FAST, "--n=17", "--benchmark_filter=CPU/Ikj/"]
+    subprocess.run(flags, stdout=subprocess.DEVNULL, stderr=theirs, check=True)
+    os.close(theirs)
+    assert "[1/1] SGEMM/CPU/Ikj/n:17/real_time" in os.read(ours, 65536).decode()
+    assert "[1/1]" not in bench(*flags[1:]).stderr
+
+
+# Devices, played by PoCL's environment
+
+
+def test_without_opencl_the_cpu_rows_run(tmp_path):
+    found, done = rows(tmp_path, "--n=17", env=NO_OPENCL)
+    assert done.returncode == 0 and "no OpenCL device" in done.stderr
+    assert found and all("/CPU/" in name for name in found)
+    assert bench("--list_devices", env=NO_OPENCL).returncode == 1
+    assert bench("--device=0", env=NO_OPENCL).returncode == 2
+    assert bench("--benchmark_filter=GPU", env=NO_OPENCL).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "env", [{"POCL_DEVICES": "none"}, {"POCL_CACHE_DIR": "/proc/nowhere/kc"}], ids=str
+)
+def test_a_platform_without_devices_is_no_error(tmp_path, env):
+    found, done = rows(tmp_path, "--n=17", "--benchmark_filter=Ikj", env=env)
+    assert done.returncode == 0 and "SGEMM/CPU/Ikj/n:17/real_time" in found
+
+
+def test_two_devices_of_one_name():
+    env = {"POCL_DEVICES": "pthread pthread"}
+    listed = bench("--list_devices", env=env)
+    if len(listed.stdout.splitlines()) != 2:
+        pytest.skip("this PoCL names its CPU devices otherwise")
+    for wanted in ("1", "pthread", "Portable Computing Language / "):
+        done = bench(FAST, "--n=17", "--benchmark_filter=GPU/Naive", f"--device={wanted}", env=env)
+        assert done.returncode == 0, done.stderr
+    assert bench("--device=2", env=env).returncode == 2
+
+
+@pytest.mark.parametrize("limit", ["256", "64", "16", "1"])
+def test_small_work_groups_give_rows_or_reasons(tmp_path, limit):
+    found, done = rows(
+        tmp_path, "--n=17", "--benchmark_filter=GPU", env={"POCL_MAX_WORK_GROUP_SIZE": limit}
+    )
+    assert done.returncode == 0, done.stdout
+    skipped = [row for row in found.values() if reason(row)]
+    assert all("work-items in a work-group" in reason(row) for row in skipped)
+    assert any("/Tile32/" in row["name"] for row in skipped)
+    assert "-54" not in done.stdout
+
+
+def test_buffers_beyond_the_device_are_a_skip_with_the_sizes(tmp_path):
+    found, done = rows(
+        tmp_path,
+        "--n=9000",
+        "--budget=0",
+        "--benchmark_filter=GPU/Block4x4/n",
+        env={"POCL_MEMORY_LIMIT": "1"},
+    )
+    assert done.returncode == 0
+    (row,) = found.values()
+    assert re.search(r"needs a buffer of 309\.0 MiB, the device allows \d", reason(row))
+
+
+def test_private_arrays_beyond_the_stack_are_a_skip():
+    done = bench(
+        FAST,
+        "--n=4096",
+        "--budget=0",
+        "--benchmark_filter=CachedRow/n",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 19, 1 << 19)),
+    )
+    assert done.returncode == 0 and "bytes of private memory" in done.stdout
+
+
+@pytest.mark.parametrize("method", ["loopvec", "loops", "repl", "cbs"])
+def test_every_code_generator_of_pocl_agrees(tmp_path, method):
+    # "repl" unrolls whole work-groups: the small ones are enough to see a difference.
+    only = "GPU/(Base|Naive|Block4x4)/n" if method == "repl" else "GPU/.*/n"
+    found, done = rows(
+        tmp_path, "--n=17", f"--benchmark_filter={only}", env={"POCL_WORK_GROUP_METHOD": method}
+    )
+    assert done.returncode == 0, done.stdout
+    assert found
+
+
+# Planted faults: the row fails, the others run
+
+
+@pytest.fixture
+def kernels(tmp_path):
+    return Path(shutil.copytree(ROOT / "kernels", tmp_path / "kernels"))
+
+
+def plant(kernels, stem, old, new):
+    path = kernels / f"{stem}.cl"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+STORE = "c[(size_t)row * ldc + col] = sum;"
+TILE_LOOP = "  for (int l0 = 0; l0 < k; l0 += T) {"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (TILE_LOOP, "  if (row >= m || col >= n) return;\n" + TILE_LOOP),
+        (STORE, "c[(size_t)row * ldc + col] = sum + (row == 16 && col == 3);"),
+        (STORE, ";"),
+        (STORE, "c[(size_t)row * ldc + col] = row + col ? sum : NAN;"),
+        (STORE, "c[(size_t)col * ldc + row] = sum;"),
+        (STORE, STORE + " if (row == 0 && col == 0) c[-1] = 0;"),
+    ],
+    ids=["return before barrier", "one element", "dead", "nan", "transposed", "guard"],
+)
+def test_a_wrong_kernel_fails_its_row_and_no_other(tmp_path, kernels, old, new):
+    plant(kernels, "sgemm_tile", old, new)
+    found, done = rows(
+        tmp_path, "--n=17", f"--kernels={kernels}", "--benchmark_filter=GPU/(Tile16|Naive)/n"
+    )
+    assert done.returncode == 1
+    assert re.search("failed: w(rong|rote)", reason(found["SGEMM/GPU/Tile16/n:17/manual_time"]))
+    assert not reason(found["SGEMM/GPU/Naive/n:17/manual_time"])
+
+
+def test_a_syntax_error_shows_the_log_with_the_files_own_line(tmp_path, kernels):
+    plant(kernels, "sgemm_tile", TILE_LOOP, "  this is no C;\n" + TILE_LOOP)
+    line = (kernels / "sgemm_tile.cl").read_text().splitlines().index("  this is no C;") + 1
+    found, done = rows(
+        tmp_path, "--n=17", f"--kernels={kernels}", "--benchmark_filter=GPU/(Tile16|Naive)/n"
+    )
+    assert done.returncode == 1
+    text = reason(found["SGEMM/GPU/Tile16/n:17/manual_time"])
+    assert f"sgemm_tile.cl:{line}:" in text
+    assert not reason(found["SGEMM/GPU/Naive/n:17/manual_time"])
+
+
+def test_a_missing_kernel_file_is_named(tmp_path, kernels):
+    (kernels / "sgemm_tile.cl").unlink()
+    found, done = rows(
+        tmp_path, "--n=17", f"--kernels={kernels}", "--benchmark_filter=GPU/(Tile16|Naive)/n"
+    )
+    assert done.returncode == 1
+    assert "sgemm_tile.cl" in reason(found["SGEMM/GPU/Tile16/n:17/manual_time"])

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Sets everything up on a Debian or Ubuntu machine, builds build/release/bench and runs it with the
+# given flags: tools/bench.sh --benchmark_filter=Tile
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+need_packages "${BUILD_PACKAGES[@]}"
+need_build release bench
+exec build/release/bench "$@"
