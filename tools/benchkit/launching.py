@@ -36,6 +36,7 @@ class Program:
 
     path: Path
     flags: tuple[str, ...] = ()
+    limit: float | None = None  # seconds a launch may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +163,14 @@ def run(program: Program, file: Path, index: int) -> None:
     except OSError as error:
         raise UserError(f"{program.path}: cannot be run: {error.strerror}") from error
     try:
-        _, errors = process.communicate()
-    except KeyboardInterrupt:
-        os.killpg(process.pid, signal.SIGTERM)
+        _, errors = process.communicate(timeout=program.limit)
+    except (KeyboardInterrupt, subprocess.TimeoutExpired) as stop:
+        os.killpg(process.pid, signal.SIGTERM if program.limit is None else signal.SIGKILL)
         process.wait()
         partial.unlink(missing_ok=True)
-        raise
+        if isinstance(stop, KeyboardInterrupt):
+            raise
+        raise UserError(f"{program.path}: was ended after {program.limit:g} s") from stop
     _check(program, process.returncode, errors.decode(errors="replace"), partial)
     partial.replace(file)
 

@@ -61,3 +61,23 @@ def compare(tmp_path: Path):
         return done
 
     return run
+
+
+@pytest.fixture
+def git_commits():
+    """Makes a repository with some commits, subjects "0", "1", …; gives their ids, oldest first."""
+
+    def make(folder: Path, count: int) -> list[str]:
+        folder.mkdir()
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+
+        def git(*words: str) -> str:
+            command = ["git", "-C", str(folder), *identity, *words]
+            return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+        git("init", "-q")
+        for i in range(count):
+            git("commit", "-q", "--allow-empty", "-m", str(i))
+        return git("rev-list", "--reverse", "HEAD").split()
+
+    return make
