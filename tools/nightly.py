@@ -152,7 +152,7 @@ def check(args: argparse.Namespace, config, results: Path, machine: str) -> int:
 
     from benchkit import alarms, branch, history
 
-    index = history.Index(Path(args.index) if args.index else index_of(results))
+    index = history.Index(Path(args.index) if args.index else history.index_of(results))
     index.ingest(results)
     aliases = results / "aliases.json"
     past = history.load(
@@ -181,15 +181,6 @@ def sentence(alarm, nights) -> str:
     said += f"{night.date[:10]} {night.sha[:8]}"
     said += f" [the {alarm.cause} moved{': ' + alarm.why if alarm.why else ''}]"
     return said + "".join(f"\n    {line}" for line in alarm.changed[:8])
-
-
-def index_of(results: Path) -> Path:
-    """The index of the project's own results; other folders have theirs beside it."""
-    import hashlib
-
-    own = results.resolve() == environment.ROOT / "results"
-    tail = "" if own else "-" + hashlib.sha256(str(results.resolve()).encode()).hexdigest()[:8]
-    return environment.ROOT / ".cache" / f"history{tail}.sqlite"
 
 
 def say(line: str) -> None:

@@ -6,6 +6,7 @@ file is taken in once by content, and the index can be deleted at any time. A ni
 order of commits and nights apart from the branch are decided there, so that they can change.
 """
 
+import hashlib
 import json
 import re
 import sqlite3
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchkit import journal, machines, names, reading, samples
+from benchkit import environment, journal, machines, names, reading, samples
 from benchkit.errors import UserError
 from benchkit.reading import Launch
 
@@ -237,6 +238,13 @@ class Index:
         marks = ",".join("?" * len(ids))
         rows = self.db.execute(f"SELECT night, launches FROM point WHERE series IN ({marks})", ids)
         return {night: np.frombuffer(blob, dtype="<f8").tolist() for night, blob in rows if blob}
+
+
+def index_of(results: Path) -> Path:
+    """Where the index lives: under .cache; every folder but the project's own has another one."""
+    own = results.resolve() == environment.ROOT / "results"
+    tail = "" if own else "-" + hashlib.sha256(str(results.resolve()).encode()).hexdigest()[:8]
+    return environment.ROOT / ".cache" / f"history{tail}.sqlite"
 
 
 def nights_in(results: Path) -> Iterator[tuple[str, str, list[Path]]]:
