@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         rules = alarms.Rules(reference=re.compile(args.reference), known=known)
     except re.error as error:
         raise UserError(f"--reference is not a regular expression: {error}") from error
-    found = alarms.find(past, rules, branch.Between(results))
+    found = alarms.find(past, rules, branch.Between(results), index)
     written = pages.build(index, past, found, rules, out)
     for warning in past.warnings:
         say(f"warning: {warning}")

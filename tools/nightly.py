@@ -164,7 +164,9 @@ def check(args: argparse.Namespace, config, results: Path, machine: str) -> int:
         say(f"warning: {warning}")
     known = alarms.read_acknowledgements(results / "acknowledged.toml")
     rules = alarms.Rules(reference=re.compile(config.reference), known=known)
-    mine = [a for a in alarms.find(past, rules, branch.Between(results)) if a.machine == machine]
+    mine = [
+        a for a in alarms.find(past, rules, branch.Between(results), index) if a.machine == machine
+    ]
     nights = {m.name: m.nights for m in past.machines}
     for alarm in mine:
         if alarm.state != alarms.RESOLVED:

@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import numpy as np
 from benchkit import margins, steps
 from benchkit.branch import Between
 from benchkit.errors import UserError
-from benchkit.history import SEGMENT_KEYS, History, Machine, Night, Series
+from benchkit.history import History, Index, Machine, Night, Series
 from benchkit.machines import RULES
 
 PROVISIONAL, CONFIRMED, ACKNOWLEDGED, RESOLVED = (
@@ -29,6 +29,7 @@ PROVISIONAL, CONFIRMED, ACKNOWLEDGED, RESOLVED = (
 )
 CODE, MACHINE = "code", "machine"
 ACK_KEYS = {"benchmarks", "commit", "reason", "machine"}
+Search = Callable[[np.ndarray, float], list[steps.Step]]
 AROUND = 10  # nights on either side that tell whether a reference row moved
 
 
@@ -79,13 +80,19 @@ class Alarm:
         return self.state == CONFIRMED and self.slower and self.cause == CODE
 
 
-def find(history: History, rules: Rules, between: Between | None = None) -> list[Alarm]:
-    """All alarms of all machines, worst first: open regressions, then by size."""
+def find(
+    history: History, rules: Rules, between: Between | None = None, index: Index | None = None
+) -> list[Alarm]:
+    """All alarms of all machines, worst first: open regressions, then by size.
+
+    With an index what it remembers is not computed again.
+    """
+    search = index.remembered if index else _search
     found = []
     for machine in history.machines:
         references = [s for s in machine.series if rules.reference.search(s.name)]
         for series in machine.series:
-            for alarm in _of_series(machine, series, rules):
+            for alarm in _of_series(machine, series, rules, search):
                 _blame(alarm, machine, series, references)
                 _acknowledge(alarm, machine, rules, history.commits)
                 nights = machine.nights[alarm.since], machine.nights[alarm.night]
@@ -94,26 +101,6 @@ def find(history: History, rules: Rules, between: Between | None = None) -> list
                     alarm.changed += _code(between, *nights)
                 found.append(alarm)
     return sorted(found, key=_severity)
-
-
-def segments(machine: Machine, series: Series) -> list[int]:
-    """Where statistics start anew: the first night of every machine or driver, then the end."""
-    bounds, last = [0], None
-    for at in range(machine.on_branch):
-        if math.isnan(series.value[at]):
-            continue
-        print_ = fingerprint(machine.nights[at], series.fields.side)
-        if last is not None and print_ != last:
-            bounds.append(at)
-        last = print_
-    return [*bounds, machine.on_branch]
-
-
-def fingerprint(night: Night, side: str) -> tuple[str, ...]:
-    """What must stay the same for two nights to be one population."""
-    return tuple(
-        str(night.context.get(key, "")) for key in SEGMENT_KEYS if RULES[key][1] in ("", side)
-    )
 
 
 def changes(old: Night, new: Night, side: str = "GPU") -> list[str]:
@@ -149,13 +136,15 @@ def read_acknowledgements(path: Path) -> tuple[Acknowledgement, ...]:
 # ---- one series -------------------------------------------------------------------------------
 
 
-def _of_series(machine: Machine, series: Series, rules: Rules) -> list[Alarm]:
+def _search(values: np.ndarray, margin: float) -> list[steps.Step]:
+    return steps.find([None if math.isnan(v) else v for v in values.tolist()], margin)
+
+
+def _of_series(machine: Machine, series: Series, rules: Rules, search: Search) -> list[Alarm]:
     margin = margins.margin(rules.limits, series.name, "time")
-    bounds = segments(machine, series)
+    bounds = machine.segments(series)
     found: list[Alarm] = []
     for start, end in itertools.pairwise(bounds):
-        part = series.value[start:end]
-        values = [None if math.isnan(v) else float(v) for v in part]
         here = [
             Alarm(
                 machine.name,
@@ -166,7 +155,7 @@ def _of_series(machine: Machine, series: Series, rules: Rules) -> list[Alarm]:
                 step.after,
                 CONFIRMED if step.confirmed else PROVISIONAL,
             )
-            for step in steps.find(values, margin)
+            for step in search(series.value[start:end], margin)
         ]
         _resolve(here, margin)
         found += here
@@ -230,6 +219,8 @@ def _acknowledge(alarm: Alarm, machine: Machine, rules: Rules, commits: Sequence
 def _code(between: Between, old: Night, new: Night) -> list[str]:
     commits, files = between.commits(old.sha, new.sha), between.files(old.sha, new.sha)
     said = [f"commit {line}" for line in commits]
+    if not said and old.sha != new.sha:
+        said = [f"commits after {old.sha[:8]} up to {new.sha[:8]}"]
     return said + ([f"files: {', '.join(files)}"] if files else [])
 
 

@@ -8,21 +8,24 @@ order of commits and nights apart from the branch are decided there, so that the
 
 import hashlib
 import json
+import math
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchkit import environment, journal, machines, names, reading, samples
+from benchkit import environment, journal, machines, names, reading, samples, steps
 from benchkit.errors import UserError
 from benchkit.reading import Launch
+from benchkit.steps import Step
 
-VERSION = 3
+VERSION = 4
 NIGHT_FOLDER = re.compile(r"\d{4}-?\d\d-?\d\d.*_[0-9a-f]{6,40}$")
 SCHEMA = """
 CREATE TABLE file (path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, digest TEXT,
@@ -33,8 +36,10 @@ CREATE TABLE series (id INTEGER PRIMARY KEY, machine TEXT, name TEXT, UNIQUE (ma
 CREATE TABLE point (series INTEGER, night INTEGER, status TEXT, value REAL, low REAL, high REAL,
                     rate REAL, unit TEXT, message TEXT, launches BLOB,
                     PRIMARY KEY (series, night)) WITHOUT ROWID;
+CREATE TABLE known (key BLOB PRIMARY KEY, steps TEXT) WITHOUT ROWID;
 CREATE INDEX of_night ON point (night);
 """
+NIGHT = "machine,place,date,sha,state,message,context,notes"
 # Machine or driver changed: statistics start anew. (The line stays, with a marker.)
 SEGMENT_KEYS = [key for key, (level, _, _) in machines.RULES.items() if level == machines.REFUSE]
 SEGMENT_KEYS += ["cl_platform", "cl_driver", "cl_version"]
@@ -80,7 +85,7 @@ class Series:
         return int(there[-1]) if len(there) else None
 
 
-@dataclass(slots=True)
+@dataclass
 class Machine:
     """Nights in order, those apart from the branch at the end, and the series over them."""
 
@@ -88,10 +93,32 @@ class Machine:
     nights: list[Night]
     series: list[Series]
 
-    @property
+    @cached_property
     def on_branch(self) -> int:
         """Nights before those apart."""
         return sum(not night.apart for night in self.nights)
+
+    @cached_property
+    def measured(self) -> list[int]:
+        """Nights of the branch on which rows could have been measured."""
+        return [i for i in range(self.on_branch) if self.nights[i].state != "did not build"]
+
+    def segments(self, series: Series) -> list[int]:
+        """Where statistics start anew: the first night of every machine or driver, then the end."""
+        there = np.flatnonzero(np.isfinite(series.value[: self.on_branch]))
+        prints = self._fingerprints["GPU" if series.fields.side == "GPU" else ""][there]
+        return [0, *there[1:][prints[1:] != prints[:-1]].tolist(), self.on_branch]
+
+    @cached_property
+    def _fingerprints(self) -> dict[str, np.ndarray]:
+        """side → a number per night; equal numbers are one population."""
+        found = {}
+        for side in ("", "GPU"):
+            keys = [key for key in SEGMENT_KEYS if machines.RULES[key][1] in ("", side)]
+            known: dict[tuple[str, ...], int] = {}
+            texts = [tuple(str(n.context.get(k, "")) for k in keys) for n in self.nights]
+            found[side] = np.array([known.setdefault(text, len(known)) for text in texts])
+        return found
 
 
 @dataclass(slots=True)
@@ -135,8 +162,18 @@ class Index:
             return self._open()
         db.execute("PRAGMA synchronous = OFF")  # rebuilt from the raw files if the machine dies
         if version == 0:
-            db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+            self._create(db)
         return db
+
+    @staticmethod
+    def _create(db: sqlite3.Connection) -> None:
+        """Makes the tables, unless another writer has just done so."""
+        db.execute("BEGIN IMMEDIATE")
+        if db.execute("PRAGMA user_version").fetchall() == [(0,)]:
+            for statement in SCHEMA.split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("COMMIT")
 
     def ingest(self, results: Path, say: Callable[[str], None] = lambda line: None) -> int:
         """Takes in what is new or changed under `results`, forgets what is gone; new nights."""
@@ -200,7 +237,7 @@ class Index:
         cut = any(launch.partial for launch in launches)
         state = log.state or ("partial run" if cut else "complete")
         cursor = self.db.execute(
-            "INSERT INTO night (machine,place,date,sha,state,message,context,notes) VALUES (?,?,?,?,?,?,?,?)",
+            f"INSERT INTO night ({NIGHT}) VALUES (?,?,?,?,?,?,?,?)",
             (machine, place, date, sha, state, log.message, json.dumps(context), json.dumps(notes)),
         )
         night = cursor.lastrowid
@@ -228,16 +265,27 @@ class Index:
             self._drop(place)
             self.db.execute("COMMIT")
 
+    def remembered(self, values: np.ndarray, margin: float) -> list[Step]:
+        """`steps.find`, done once for the same values: a night changes few series."""
+        key = hashlib.sha256(values.tobytes() + repr((steps.VERSION, margin)).encode()).digest()
+        row = self.db.execute("SELECT steps FROM known WHERE key=?", (key,)).fetchone()
+        if row:
+            return [Step(*step) for step in json.loads(row[0])]
+        found = steps.find([None if math.isnan(v) else v for v in values.tolist()], margin)
+        text = json.dumps([astuple(step) for step in found])
+        self.db.execute("INSERT OR REPLACE INTO known VALUES (?,?)", (key, text))
+        return found
+
     def complaints(self) -> list[str]:
         """One sentence per file that was not used."""
         rows = self.db.execute("SELECT path, message FROM file WHERE message != '' ORDER BY path")
         return [m if m.startswith(p) else f"{p}: {m}" for p, m in rows]
 
-    def launches(self, ids: Sequence[int]) -> dict[int, list[float]]:
-        """night id → the times of its launches, of one series."""
+    def launches(self, ids: Sequence[int]) -> dict[int, bytes]:
+        """night id → the times of its launches (float64, little-endian), of one series."""
         marks = ",".join("?" * len(ids))
         rows = self.db.execute(f"SELECT night, launches FROM point WHERE series IN ({marks})", ids)
-        return {night: np.frombuffer(blob, dtype="<f8").tolist() for night, blob in rows if blob}
+        return {night: blob for night, blob in rows if blob}
 
 
 def index_of(results: Path) -> Path:
@@ -331,9 +379,7 @@ def load(index: Index, order: "Order", aliases: dict[str, str] | None = None) ->
     """Everything of the index, nights in order, renamed series joined."""
     nights = [
         Night(*row[:7], json.loads(row[7]), json.loads(row[8]))
-        for row in index.db.execute(
-            "SELECT id,machine,place,date,sha,state,message,context,notes FROM night"
-        )
+        for row in index.db.execute(f"SELECT id,{NIGHT} FROM night")
     ]
     sentence = order.place(nights)
     soon = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")

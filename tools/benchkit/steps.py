@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+VERSION = 1  # of these rules: what an index remembers of others is not used
 NIGHTS = 3  # on the new level: fewer is a spike
 BEFORE = 5  # nights on the old level: fewer is no level yet
 CLIP = 3.0  # robust sigmas around the local median beyond which a night is clipped

@@ -44,7 +44,9 @@ def names(count: int) -> list[str]:
     made = [*PEAKS, HOSTILE]
     for i in range(count - len(made)):
         side, clock = (("CPU", "real_time"), ("GPU", "manual_time"))[i % 2]
-        made.append(f"SGEMM/{side}/Variant{i // 2 // len(sizes)}/n:{sizes[i // 2 % len(sizes)]}/{clock}")
+        made.append(
+            f"SGEMM/{side}/Variant{i // 2 // len(sizes)}/n:{sizes[i // 2 % len(sizes)]}/{clock}"
+        )
     return made[:count]
 
 
@@ -59,13 +61,22 @@ def world(nights: int, series: int, seed: int) -> World:
         logs[nights // 2 :, 4::37] += 0.15  # a step in the code
         logs[nights * 3 // 4 :, ~gpu] += 0.08  # the machine slowed down: references too
         logs[nights * 2 // 3 :, gpu] -= 0.1  # another driver
-    return World(nights, made, np.exp(logs[..., None] + rng.normal(0, 0.004, (nights, series, LAUNCHES))))
+    return World(
+        nights, made, np.exp(logs[..., None] + rng.normal(0, 0.004, (nights, series, LAUNCHES)))
+    )
 
 
 def context(machine: int, night: int, nights: int) -> dict[str, str]:
     facts = {"cpu_model": f"synthetic CPU {machine}", "build_type": "Release", "threads": "2"}
-    facts |= {"cl_device": "synthetic device", "cl_driver": "2.0" if night >= nights * 2 // 3 else "1.0"}
-    return facts | {"compiler": "GNU 12.2.0", "git_sha": sha(night), "host_name": f"SYNTHETIC-{machine}"}
+    facts |= {
+        "cl_device": "synthetic device",
+        "cl_driver": "2.0" if night >= nights * 2 // 3 else "1.0",
+    }
+    return facts | {
+        "compiler": "GNU 12.2.0",
+        "git_sha": sha(night),
+        "host_name": f"SYNTHETIC-{machine}",
+    }
 
 
 def sha(night: int) -> str:
@@ -81,18 +92,32 @@ def date(night: int) -> str:
 
 def entries(made: World, night: int, launch: int, side: str) -> Iterator[dict]:
     for i, name in enumerate(made.names):
-        if f"/{side}/" not in name or (name.endswith("n:127/real_time") and night > made.nights - 10):
+        if f"/{side}/" not in name or (
+            name.endswith("n:127/real_time") and night > made.nights - 10
+        ):
             continue
         row = {"name": name, "run_name": name, "run_type": "iteration", "repetitions": 1}
         row |= {"repetition_index": 0, "threads": 1, "iterations": 10}
         late = night > made.nights - 5
         if "n:2048/" in name or (late and "n:1000/" in name):
-            why = "failed: wrong result at [3,4]" if late and "n:1000/" in name else "skipped: too large"
-            yield row | {"error_occurred": True, "error_message": why, "real_time": 0.0, "cpu_time": 0.0, "time_unit": "us"}
+            why = (
+                "failed: wrong result at [3,4]"
+                if late and "n:1000/" in name
+                else "skipped: too large"
+            )
+            yield row | {
+                "error_occurred": True,
+                "error_message": why,
+                "real_time": 0.0,
+                "cpu_time": 0.0,
+                "time_unit": "us",
+            }
             continue
         seconds = made.times[night, i, launch]
         rate = {"GFLOP/s": 2e-3 / seconds} if "Copy" not in name else {"GB/s": 1e-3 / seconds}
-        yield row | {"real_time": seconds * 1e6, "cpu_time": seconds * 1e6, "time_unit": "us"} | rate
+        yield (
+            row | {"real_time": seconds * 1e6, "cpu_time": seconds * 1e6, "time_unit": "us"} | rate
+        )
 
 
 def write_results(folder: Path, nights: int, series: int = 40, machines: int = 1) -> None:
@@ -104,13 +129,20 @@ def write_results(folder: Path, nights: int, series: int = 40, machines: int = 1
             place.mkdir(parents=True)
             broken = night == nights // 3
             log = {"event": "end", "at": date(night), "sha": sha(night), "state": "complete"}
-            log |= {"state": "did not build", "message": "synthetic: a missing header"} if broken else {}
+            log |= (
+                {"state": "did not build", "message": "synthetic: a missing header"}
+                if broken
+                else {}
+            )
             (place / "night.jsonl").write_text(json.dumps(log) + "\n")
             facts = {"date": date(night), **context(machine, night, nights)}
             for launch in range(0 if broken else LAUNCHES):
                 for side in ("CPU", "GPU"):
                     rows = list(entries(made, night, launch, side))
-                    document = {"context": facts | {"launch_id": f"{night}{launch}{side}"}, "benchmarks": rows}
+                    document = {
+                        "context": facts | {"launch_id": f"{night}{launch}{side}"},
+                        "benchmarks": rows,
+                    }
                     (place / f"{side}-{launch:03d}.json").write_text(json.dumps(document))
 
 
@@ -126,18 +158,30 @@ def fill(index: history.Index, nights: int, series: int, machines: int, first: i
         ids = []
         for one in made.names:
             db.execute("INSERT OR IGNORE INTO series (machine,name) VALUES (?,?)", (name, one))
-            ids += db.execute("SELECT id FROM series WHERE machine=? AND name=?", (name, one)).fetchone()
+            ids += db.execute(
+                "SELECT id FROM series WHERE machine=? AND name=?", (name, one)
+            ).fetchone()
         quartiles = np.quantile(made.times, [0.5, 0.25, 0.75], axis=2)
         for night in range(first, nights):
             facts = json.dumps(context(machine, night, nights))
             row = (name, f"{name}/{night}", date(night), sha(night), "complete", "", facts, "[]")
             columns = "machine,place,date,sha,state,message,context,notes"
-            key = db.execute(f"INSERT INTO night ({columns}) VALUES (?,?,?,?,?,?,?,?)", row).lastrowid
+            key = db.execute(
+                f"INSERT INTO night ({columns}) VALUES (?,?,?,?,?,?,?,?)", row
+            ).lastrowid
             middle, low, high = (q[night].tolist() for q in quartiles)
             db.executemany(
                 "INSERT INTO point VALUES (?,?,'ok',?,?,?,?,'GFLOP/s','',?)",
                 [
-                    (ids[i], key, middle[i], low[i], high[i], 2e-3 / middle[i], made.times[night, i].tobytes())
+                    (
+                        ids[i],
+                        key,
+                        middle[i],
+                        low[i],
+                        high[i],
+                        2e-3 / middle[i],
+                        made.times[night, i].tobytes(),
+                    )
                     for i in range(series)
                 ],
             )

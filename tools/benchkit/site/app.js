@@ -250,7 +250,7 @@ async function comparison(of, a, b) {
 
 function contestants() {
   const all = machine().series.filter(s => !s.tests && s.n !== null);
-  const ops = [...new Set(all.map(s => s.op))].sort(), op = ops.includes(state.op) ? state.op : ops[0];
+  const ops = [...new Set(all.map(s => s.op))].sort(), op = state.op = ops.includes(state.op) ? state.op : ops[0];
   return { all, ops, op, list: all.filter(s => s.op === op) };
 }
 
@@ -272,7 +272,8 @@ function heatView() {
 }
 
 function ladderView() {
-  const { ops, op, list } = contestants(), sizes = [...new Set(list.map(s => s.n))].sort((a, b) => a - b), n = sizes.includes(+state.n) ? +state.n : sizes[sizes.length - 1];
+  const { ops, op, list } = contestants(), sizes = [...new Set(list.filter(s => s.rate).map(s => s.n))].sort((a, b) => a - b);
+  const n = state.n = sizes.includes(+state.n) ? +state.n : sizes[sizes.length - 1];
   const rows = list.filter(s => s.n === n && s.rate && s.state !== "failing").sort((a, b) => b.rate - a.rate);
   const unit = rows.length ? rows[0].unit : "GFLOP/s";
   const peaks = machine().series.filter(s => s.tests && s.rate && s.unit === unit).map(s => ({ name: `${s.side} ${s.variant}`, value: s.rate }));

@@ -1,18 +1,21 @@
 """History and alarms → plain values for the page: what JSON can hold, and nothing else."""
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from benchkit import alarms, margins, steps, verdicts
+from benchkit import alarms, margins, statistics, steps, verdicts
 from benchkit.alarms import Alarm, Rules
 from benchkit.history import History, Index, Machine, Night, Series
 from benchkit.machines import REFUSE, RULES
 
 RECENT = 10  # nights that make the baseline of the last one
 DIGITS = 7
+MOST_LAUNCHES = 40  # more of them in a night get no interval
 
 
 def overview(history: History, found: list[Alarm], rules: Rules) -> dict[str, Any]:
@@ -22,23 +25,26 @@ def overview(history: History, found: list[Alarm], rules: Rules) -> dict[str, An
         "warnings": history.warnings[:200],
         "machines": [_machine(history, machine, rules) for machine in history.machines],
         "alarms": [_alarm(history, alarm) for alarm in found],
-        "rules": [[k, concerns, what] for k, (level, concerns, what) in RULES.items() if level == REFUSE],
+        "rules": [
+            [k, concerns, what] for k, (level, concerns, what) in RULES.items() if level == REFUSE
+        ],
     }
 
 
-def series(index: Index, machine: Machine, one: Series) -> dict[str, Any]:
-    """All points of one series along the machine's nights, and its raw launches."""
+def series(index: Index, machine: Machine, one: Series, stepped: bool) -> dict[str, Any]:
+    """All points of one series along the machine's nights, its raw launches, its slow drift."""
+    drift = None if stepped else steps.drift([v if v > 0 else None for v in one.value], 0.02)
     launches = index.launches(one.ids)
-    raw = [launches.get(night.id) for night in machine.nights]
+    raw = _rounded([launches.get(night.id, b"") for night in machine.nights], 5)
     return {
         "v": numbers(one.value),
         "lo": numbers(one.low),
         "hi": numbers(one.high),
         "r": numbers(one.rate, 5),
-        "raw": [numbers(np.array(values), 5) if values else None for values in raw],
+        "raw": [values or None for values in raw],
         "st": {str(at): list(said) for at, said in sorted(one.status.items())},
-        "seg": alarms.segments(machine, one)[1:-1],
-        "drift": steps.drift([None if math.isnan(v) else v for v in one.value.tolist()], 0.02),
+        "seg": machine.segments(one)[1:-1],
+        "drift": drift,
     }
 
 
@@ -48,10 +54,11 @@ def night(index: Index, one: Night) -> dict[str, Any]:
         "SELECT s.name, p.status, p.message, p.launches FROM point p "
         "JOIN series s ON s.id = p.series WHERE p.night=? ORDER BY s.name",
         (one.id,),
-    )
+    ).fetchall()
+    values = _rounded([row[3] or b"" for row in rows], DIGITS)
     return {
-        name: [status, message, numbers(np.frombuffer(blob, "<f8")) if blob else []]
-        for name, status, message, blob in rows
+        name: [status, message, launches]
+        for (name, status, message, _), launches in zip(rows, values, strict=True)
     }
 
 
@@ -61,6 +68,13 @@ def numbers(values: np.ndarray, digits: int = DIGITS) -> list[float | None]:
         scale = 10.0 ** (digits - np.ceil(np.log10(np.abs(values))))
         rounded = np.where(values == 0, 0.0, np.round(values * scale) / scale)
     return [v if math.isfinite(v) else None for v in rounded.tolist()]
+
+
+def _rounded(blobs: Sequence[bytes], digits: int) -> list[list[float | None]]:
+    """The launches of many nights or benchmarks, rounded all at once."""
+    flat = numbers(np.frombuffer(b"".join(blobs), dtype="<f8"), digits)
+    ends = list(accumulate(len(blob) // 8 for blob in blobs))
+    return [flat[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
 # ---- the first page ---------------------------------------------------------------------------
@@ -125,10 +139,10 @@ def _series(machine: Machine, one: Series, rules: Rules) -> dict[str, Any]:
 
 def state(machine: Machine, one: Series) -> str:
     """ok, failing, skipped, stale (not in the last night that measured), new, or none yet."""
-    nights = [i for i, n in enumerate(machine.nights) if not n.apart and n.state != "did not build"]
+    nights = machine.measured
     if not nights:
         return "ok" if one.last is not None else "failing"
-    there = [i for i in nights if i in one.status or math.isfinite(one.value[i])]
+    there = [i for i in nights if i in one.status or one.value[i] > 0]
     if not there or there[-1] != nights[-1]:
         return "stale" if there else "apart"
     if there[-1] in one.status:
@@ -138,7 +152,7 @@ def state(machine: Machine, one: Series) -> str:
 
 def _baseline(machine: Machine, one: Series, last: int) -> float | None:
     """Median of the nights before the last one, in the same segment."""
-    bounds = [b for b in alarms.segments(machine, one) if b <= last]
+    bounds = [b for b in machine.segments(one) if b <= last]
     before = one.value[bounds[-1] if bounds else 0 : last]
     before = before[np.isfinite(before)][-RECENT:]
     return numbers(np.array([np.median(before)]))[0] if len(before) else None
@@ -174,11 +188,15 @@ def _alarm(history: History, one: Alarm) -> dict[str, Any]:
     }
 
 
-def tests() -> dict[str, Any]:
-    """What the page's verdicts share with compare.py: levels and the cut of every interval."""
-    from benchkit.statistics import MIN_TIED_ASYMPTOTIC, _mann_whitney_cut
-
+def tests(index: Index) -> dict[str, Any]:
+    """What the page's verdicts share with compare.py: levels, and the cut of every interval for
+    the numbers of launches that there are."""
     settings = verdicts.Settings()
-    sizes = range(2, 21)
-    cuts = {f"{a},{b}": _mann_whitney_cut(a, b, settings.confidence) for a in sizes for b in sizes}
-    return {"alpha": settings.level, "cuts": cuts, "tied": MIN_TIED_ASYMPTOTIC}
+    rows = index.db.execute(
+        "SELECT DISTINCT length(launches) / 8 FROM point WHERE launches NOTNULL"
+    )
+    sizes = sorted(size for (size,) in rows if 2 <= size <= MOST_LAUNCHES)
+    cuts = {
+        f"{a},{b}": statistics.interval_cut(a, b, settings.confidence) for a in sizes for b in sizes
+    }
+    return {"alpha": settings.level, "cuts": cuts, "tied": statistics.MIN_TIED_ASYMPTOTIC}

@@ -25,7 +25,7 @@ ONE_FILE = 60_000  # raw launches up to which the site is one file
 def build(index: Index, history: History, found: list[Alarm], rules: Rules, out: Path) -> list[str]:
     """Writes the site; the names of the files that were written."""
     _check_target(out)
-    values = data.overview(history, found, rules) | {"tests": _tests(out)}
+    values = data.overview(history, found, rules) | {"tests": data.tests(index)}
     single = sum(len(m.nights) * len(m.series) for m in history.machines) * 10 <= ONE_FILE
     inside: dict[str, Any] = {}
     written, wanted = [], set()
@@ -67,7 +67,12 @@ def render(values: dict[str, Any], inside: dict[str, Any]) -> str:
 
 
 def _of_machine(
-    index: Index, machine: Machine, place: int, values: dict[str, Any], inside: dict | None, out: Path
+    index: Index,
+    machine: Machine,
+    place: int,
+    values: dict[str, Any],
+    inside: dict | None,
+    out: Path,
 ) -> dict[str, str | None]:
     """name → text of every data file of a machine; None where it is there already."""
     files: dict[str, str | None] = {}
@@ -76,11 +81,18 @@ def _of_machine(
         key = _digest(index, one.place)
         about["nights"][at]["key"] = key
         _put(files, inside, out, f"n/{key}", lambda one=one: data.night(index, one))
+    stepped = {a["series"] for a in values["alarms"] if a["m"] == place}
     stamp = hashlib.sha256(json.dumps([about, DATA_VERSION]).encode()).hexdigest()[:12]
     about["stamp"] = stamp
     for at, one in enumerate(machine.series):
         key = f"s/{place}-{at}-{stamp}"
-        _put(files, inside, out, key, lambda one=one: data.series(index, machine, one))
+        _put(
+            files,
+            inside,
+            out,
+            key,
+            lambda one=one: data.series(index, machine, one, one.name in stepped),
+        )
     return files
 
 
@@ -98,7 +110,7 @@ def _put(files: dict, inside: dict | None, out: Path, key: str, make: Any) -> No
 
 def _digest(index: Index, place: str) -> str:
     rows = index.db.execute("SELECT path, digest FROM file WHERE place=? ORDER BY path", (place,))
-    return hashlib.sha256(json.dumps(rows.fetchall()).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([place, rows.fetchall()]).encode()).hexdigest()[:16]
 
 
 def _embed(values: Any) -> str:
@@ -111,15 +123,13 @@ def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _tests(out: Path) -> dict[str, Any]:
-    return data.tests()
-
-
 def _check_target(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise UserError(f"{out}: not a folder")
     if out.is_dir() and any(out.iterdir()) and not (out / "index.html").exists():
-        raise UserError(f"{out}: the folder is not empty and holds no dashboard; nothing is overwritten")
+        raise UserError(
+            f"{out}: the folder is not empty and holds no dashboard; nothing is overwritten"
+        )
     out.mkdir(parents=True, exist_ok=True)
 
 
