@@ -15,6 +15,7 @@ FAKE = Path(__file__).parent / "fake_bench.py"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: simulations of minutes; run with -m slow")
+    config.addinivalue_line("markers", "browser: needs chromium; -m 'not browser' leaves them out")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
