@@ -1,7 +1,12 @@
 // Both sides' tables behind one interface; see the header.
 #include "bench/cases.hpp"
 
+#include "cpu/peers.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <stdexcept>
 
 namespace bench {
 
@@ -18,8 +23,8 @@ class CpuRunner final : public Runner {
     product_.b = o.b.data();
   }
   void write_output(Operands& o) override { product_.c = o.c(); }
-  std::optional<double> run() override {
-    variant_.run(product_, workspace_);
+  std::optional<double> run(int batch) override {
+    for (int i = 0; i < batch; ++i) variant_.run(product_, workspace_);
     return std::nullopt;
   }
   void read_output(Operands&) override {}
@@ -36,7 +41,7 @@ class GpuRunner final : public Runner {
 
   void write_inputs(const Operands& o) override { product_->write_inputs(o.a, o.b); }
   void write_output(Operands& o) override { product_->write_output(o.guarded_c); }
-  std::optional<double> run() override { return product_->run(); }
+  std::optional<double> run(int batch) override { return product_->run(batch); }
   void read_output(Operands& o) override { product_->read_output(o.guarded_c); }
 
  private:
@@ -60,10 +65,34 @@ Case case_of(const gpu::Variant& variant) {
           }};
 }
 
-std::vector<Case> cases() {
+Case case_of(const gpu::Peer& peer) {
+  return {peer.name, true, peer.epsilon,
+          [peer](Machine& machine, const Shape& shape) -> std::unique_ptr<Runner> {
+            if (!machine.session) throw gpu::Unsupported("there is no OpenCL device");
+            return std::make_unique<GpuRunner>(peer.prepare(*machine.session, shape));
+          }};
+}
+
+namespace {
+
+std::vector<Case> peer_cases(const std::string& library) {
+  std::vector<Case> rows;
+  if (const auto row = cpu::find_peer(library)) rows.push_back(case_of(*row));
+  for (const auto& row : gpu::find_peers(library)) rows.push_back(case_of(row));
+  if (rows.empty())
+    throw std::invalid_argument(
+        fmt::format("the peer {} is no library that this suite can call", library));
+  return rows;
+}
+
+}  // namespace
+
+std::vector<Case> cases(std::span<const std::string> peers) {
   std::vector<Case> all;
   for (const auto& variant : cpu::variants()) all.push_back(case_of(variant));
   for (const auto& variant : gpu::variants()) all.push_back(case_of(variant));
+  for (const auto& library : peers)
+    for (auto& row : peer_cases(library)) all.push_back(std::move(row));
   std::ranges::stable_sort(all, {}, [](const Case& row) { return op_of(row.variant); });
   return all;
 }

@@ -3,6 +3,7 @@
 
 #include "bench/problem.hpp"
 #include "build_info.hpp"
+#include "cpu/isa.hpp"
 
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>
@@ -20,23 +21,6 @@ std::string cpu_model() {
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   return "unknown";
-}
-
-// What the compiler was allowed to use for the plain loops and for Eigen.
-std::string isa() {
-#if defined(__AVX512F__)
-  return "AVX512";
-#elif defined(__AVX2__)
-  return "AVX2";
-#elif defined(__SSE4_2__)
-  return "SSE4";
-#elif defined(__SSE2__)
-  return "SSE2";
-#elif defined(__ARM_NEON)
-  return "NEON";
-#else
-  return "scalar";
-#endif
 }
 
 void add_device(const gpu::Session* session) {
@@ -68,9 +52,10 @@ void add_context(const Options& options, const gpu::Session* session) {
   AddCustomContext("eigen_version", fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION,
                                                 EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION));
   AddCustomContext("cpu_model", cpu_model());
-  AddCustomContext("isa", isa());
+  AddCustomContext("isa", cpu::isa());
   AddCustomContext("threads", std::to_string(options.threads));
   AddCustomContext("launch_id", fmt::format("{:08x}", std::random_device{}()));
+  AddCustomContext("batch", std::to_string(options.batch));
   AddCustomContext("cache", "hot");
   AddCustomContext("seed", std::to_string(kSeed));
   add_device(session);

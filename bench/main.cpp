@@ -3,6 +3,7 @@
 // 2 bad usage.
 #include "bench/context.hpp"
 #include "bench/options.hpp"
+#include "bench/peak.hpp"
 #include "bench/reporting.hpp"
 #include "bench/suite.hpp"
 
@@ -84,21 +85,34 @@ int report(const Options& options, const bench::Ledger& ledger, std::size_t matc
   return ledger.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+// All rows; a peer that is not there is bad usage.
+std::vector<bench::Case> load_cases(const Options& options) {
+  try {
+    return bench::cases(options.peers);
+  } catch (const std::invalid_argument& error) {
+    throw bench::Usage(fmt::format("--peers: {}", error.what()));
+  }
+}
+
 int run(const Options& options, char* program) {
   bench::selected(options.filter, "");  // a broken expression is bad usage, said before any work
   initialize_library(options, program);
+  const std::vector<bench::Case> cases = load_cases(options);
   if (options.list_tests) {  // what there is, without asking any device
-    bench::Suite suite(options, bench::cases(), {cpu::Workspace(options.threads), nullptr});
+    bench::Suite suite(options, cases, {cpu::Workspace(options.threads), nullptr});
     suite.register_rows(true);
+    cpu::Workspace peak_workspace(options.threads);
+    bench::register_peaks(peak_workspace);
     return benchmark::RunSpecifiedBenchmarks() > 0 ? EXIT_SUCCESS : report(options, {}, 0);
   }
   auto session = open_session(options);
   bench::add_context(options, session.get());
   print_header(options, session.get());
   const bool gpu = session != nullptr;
-  bench::Suite suite(options, bench::cases(),
-                     {cpu::Workspace(options.threads), std::move(session)});
+  bench::Suite suite(options, cases, {cpu::Workspace(options.threads), std::move(session)});
   suite.register_rows(gpu);
+  cpu::Workspace peak_workspace(options.threads);
+  bench::register_peaks(peak_workspace);
 
   bench::Ledger ledger;
   bench::Bookkeeper display(*benchmark::CreateDefaultDisplayReporter(), &ledger);

@@ -118,6 +118,12 @@ Options parse(int argc, const char* const* argv) {
                  "seconds a row may take: a case predicted to take longer is skipped; 0: no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--batch", options.batch,
+                 "launches back to back that a kernel's time is the mean of; default 1")
+      ->check(CLI::Range(1, 10000));
+  app.add_option("--peers", options.peers,
+                 "libraries to compare with, by name or path: libopenblas.so.0,libclblast.so.1,...")
+      ->delimiter(',');
   app.add_option("--kernels", options.kernels, "read the kernels from this folder of .cl files")
       ->check(CLI::ExistingDirectory);
   try {

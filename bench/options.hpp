@@ -19,10 +19,12 @@ struct Options {
   bool list_tests = false;
   std::vector<std::size_t> sizes{256, 512, 1024, 2048};
   int threads = 0;
-  double budget = 3;    // seconds that one row may take; 0: no limit
-  std::string kernels;  // folder of .cl files; empty: the embedded ones
-  std::string filter;   // as given to --benchmark_filter
-  std::string out;      // where --benchmark_out is to end up; empty: nowhere
+  double budget = 3;               // seconds that one row may take; 0: no limit
+  int batch = 1;                   // launches between the two stamps of a kernel's time
+  std::vector<std::string> peers;  // libraries, by name or path
+  std::string kernels;             // folder of .cl files; empty: the embedded ones
+  std::string filter;              // as given to --benchmark_filter
+  std::string out;                 // where --benchmark_out is to end up; empty: nowhere
   std::string out_format = "json";
   double min_time = 0.2;                    // seconds, the least that a row is measured
   std::string help;                         // not empty: print this and end

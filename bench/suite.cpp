@@ -128,7 +128,7 @@ void Suite::set_stage(const Row& row) {
   const auto begin = Clock::now();
   double products = 0;
   do {
-    runner_->run();
+    runner_->run(1);
     ++products;
   } while (seconds_since(begin) < kWarmUpSeconds);
   seconds_[row.subject->variant][row.n] = seconds_since(begin) / products;
@@ -142,7 +142,7 @@ void Suite::prove(const Row& row, Runner& runner, Problem& data) {
     poison(data.exact);
     runner.write_inputs(data.exact);
     runner.write_output(data.exact);
-    runner.run();
+    runner.run(1);
     runner.read_output(data.exact);
     verdict = fault(data.exact, data.expected).value_or("");
   }
@@ -173,9 +173,9 @@ double Suite::probe(const Case& subject, std::size_t n) {
   Problem& data = problem(op, n);
   runner->write_inputs(data.timed);
   runner->write_output(data.timed);
-  runner->run();  // compiles, on some devices
+  runner->run(1);  // compiles, on some devices
   const auto begin = Clock::now();
-  runner->run();
+  runner->run(1);
   return seconds_since(begin);
 }
 
@@ -195,7 +195,7 @@ void Suite::time_kernel(benchmark::State& state, Runner& runner) const {
       state.SetIterationTime(sum / static_cast<double>(launches) * static_cast<double>(credited));
       continue;
     }
-    const double time = *runner.run();
+    const double time = *runner.run(options_.batch);
     sum += time;
     ++launches;
     state.SetIterationTime(time);
@@ -205,7 +205,7 @@ void Suite::time_kernel(benchmark::State& state, Runner& runner) const {
   }
   const auto count = static_cast<double>(launches);
   state.counters[kLaunches] = count;
-  const double wall_ns = wall / count * 1e9;
+  const double wall_ns = wall / count / options_.batch * 1e9;
   const std::string why =
       gpu::doubt(sum / count * 1e9, {.wall_ns = wall_ns > kWallCheckNs ? wall_ns : 0});
   if (!why.empty()) state.SetLabel("suspicious: " + why);
@@ -214,14 +214,14 @@ void Suite::time_kernel(benchmark::State& state, Runner& runner) const {
 void Suite::time_end_to_end(benchmark::State& state, Runner& runner, Problem& data) const {
   while (state.KeepRunning()) {
     runner.write_inputs(data.timed);
-    runner.run();
+    runner.run(1);
     runner.read_output(data.timed);
   }
 }
 
 void Suite::time_host(benchmark::State& state, Runner& runner) const {
   while (state.KeepRunning()) {
-    runner.run();
+    runner.run(1);
     benchmark::ClobberMemory();
   }
 }

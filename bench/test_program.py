@@ -95,6 +95,9 @@ def test_filters_select_what_they_say(pattern, expected):
         ("--budget=-1", "--budget"),
         ("--device=nonsense", "there are:"),
         ("--kernels=/nonexistent", "/nonexistent"),
+        ("--batch=0", "--batch"),
+        ("--peers=libnothing.so", "libnothing.so"),
+        ("--peers=libm.so.6", "no library that this suite can call"),
         ("--benchmark_filter=Tile(", "no regular expression"),
         ("--benchmark_min_time=soon", "expected seconds"),
         ("--benchmark_format=xml", "expected one of"),
@@ -287,6 +290,21 @@ def test_every_code_generator_of_pocl_agrees(tmp_path, method):
     )
     assert done.returncode == 0, done.stdout
     assert found
+
+
+# Peers: libraries loaded at run time
+
+
+def test_a_gpu_peer_is_verified_and_timed_like_a_variant(tmp_path):
+    flags = ["--n=17,100", "--peers=libclblast.so.1", "--benchmark_filter=CLBlast", "--batch=3"]
+    found, done = rows(tmp_path, *flags)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(found) == {
+        f"SGEMM/GPU/PeerCLBlast{part}"
+        for n in (17, 100)
+        for part in (f"/n:{n}/manual_time", f"/EndToEnd/n:{n}/real_time")
+    }
+    assert not any(reason(row) for row in found.values())
 
 
 # Planted faults: the row fails, the others run

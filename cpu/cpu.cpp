@@ -41,7 +41,8 @@ int allowed_threads() {
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
-  for (const auto table : {loop_variants(), eigen_variants()})
+  for (const auto table :
+       {loop_variants(), step_variants(), packed_variants(), gemv_variants(), eigen_variants()})
     all.insert(all.end(), table.begin(), table.end());
   return all;
 }

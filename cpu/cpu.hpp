@@ -54,7 +54,11 @@ struct Variant {
 };
 
 // One table per source file, each at the foot of its file.
-std::span<const Variant> loop_variants();   // loops.cpp: the textbook loop nests
+std::span<const Variant> loop_variants();  // loops.cpp: the textbook loop nests
+std::span<const Variant> step_variants();  // steps.cpp: packing, then registers, in plain C++
+std::span<const Variant>
+packed_variants();  // packed.cpp: packed panels, a SIMD micro-kernel, threads
+std::span<const Variant> gemv_variants();   // gemv.cpp: matrix-vector at memory bandwidth
 std::span<const Variant> eigen_variants();  // eigen.cpp: the reference library as a contestant
 
 /// Threads this process may really use: the affinity mask, capped by the cgroup's CPU quota.

@@ -54,69 +54,97 @@ void refuse(const std::string& reason) {
 
 }  // namespace
 
-Multiplication::Multiplication(const cl::Context& context, const cl::CommandQueue& queue,
-                               const Shape& shape)
+ClMultiplication::ClMultiplication(const cl::Context& context, const cl::CommandQueue& queue,
+                                   const Shape& shape, double timer_ns)
     : queue_(queue),
       shape_(shape),
       a_(floats(context, shape.a_size())),
       b_(floats(context, shape.b_size())),
-      guarded_c_(floats(context, shape.c_size() + 2 * kGuard)) {
+      guarded_c_(floats(context, shape.c_size() + 2 * kGuard)),
+      timer_ns_(timer_ns) {
   cl_buffer_region region{kGuard * sizeof(float),
                           std::max<std::size_t>(shape.c_size(), 1) * sizeof(float)};
   c_ = guarded_c_.createSubBuffer(CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region);
 }
 
-void Multiplication::bind(cl::Kernel kernel, const NdRange& range, double timer_ns) {
-  kernel_ = std::move(kernel);
-  range_ = range;
-  timer_ns_ = timer_ns;
-  const auto number = [](std::size_t value) { return static_cast<cl_int>(value); };
-  cl_uint at = 0;
-  for (const auto extent : {shape_.m, shape_.n, shape_.k}) kernel_.setArg(at++, number(extent));
-  const std::pair<cl::Buffer*, std::size_t> operands[] = {
-      {&a_, shape_.lda}, {&b_, shape_.ldb}, {&c_, shape_.ldc}};
-  for (const auto& [buffer, leading] : operands) {
-    kernel_.setArg(at++, *buffer);
-    kernel_.setArg(at++, number(leading));
-  }
+std::array<ClMultiplication::Operand, 3> ClMultiplication::operands() const {
+  return {{{a_, shape_.lda}, {b_, shape_.ldb}, {c_, shape_.ldc}}};
 }
 
-void Multiplication::write_inputs(std::span<const float> a, std::span<const float> b) {
+void ClMultiplication::write_inputs(std::span<const float> a, std::span<const float> b) {
   if (!a.empty()) queue_.enqueueWriteBuffer(a_, CL_FALSE, 0, a.size_bytes(), a.data());
   if (!b.empty()) queue_.enqueueWriteBuffer(b_, CL_FALSE, 0, b.size_bytes(), b.data());
   queue_.finish();
 }
 
-void Multiplication::write_output(std::span<const float> guarded_c) {
+void ClMultiplication::write_output(std::span<const float> guarded_c) {
   queue_.enqueueWriteBuffer(guarded_c_, CL_TRUE, 0, guarded_c.size_bytes(), guarded_c.data());
 }
 
-void Multiplication::read_output(std::span<float> guarded_c) {
+void ClMultiplication::read_output(std::span<float> guarded_c) {
   queue_.enqueueReadBuffer(guarded_c_, CL_TRUE, 0, guarded_c.size_bytes(), guarded_c.data());
 }
 
-void Multiplication::clear_output() {
+void ClMultiplication::clear_output() {
   const std::vector<float> zeros(shape_.n);
   for (std::size_t row = 0; row < shape_.m && shape_.n > 0; ++row)
     queue_.enqueueWriteBuffer(c_, CL_TRUE, row * shape_.ldc * sizeof(float),
                               zeros.size() * sizeof(float), zeros.data());
 }
 
-double Multiplication::run() {
+double ClMultiplication::run(int batch) {
   if (shape_.empty()) {
     clear_output();
     return 0;
   }
-  cl::Event event;
-  queue_.enqueueNDRangeKernel(kernel_, cl::NullRange,
-                              cl::NDRange(range_.global[0], range_.global[1]),
-                              cl::NDRange(range_.local[0], range_.local[1]), nullptr, &event);
-  event.wait();
-  const EventTime time = judge(stamps(event, event), {.timer_ns = timer_ns_});
+  cl::Event first;
+  cl::Event last;
+  enqueue(first, last);
+  for (int i = 1; i < batch; ++i) {
+    cl::Event ignored;
+    enqueue(ignored, last);
+  }
+  last.wait();
+  const EventTime time = judge(stamps(first, last), {.timer_ns = timer_ns_});
   if (time.trust == Trust::kInvalid || time.trust == Trust::kTooShort)
     throw DeviceError("no usable time: " + time.why);
-  return time.seconds;
+  return time.seconds / batch;
 }
+
+namespace {
+
+// A variant of the table: one kernel, its arguments set once.
+class KernelMultiplication final : public ClMultiplication {
+ public:
+  KernelMultiplication(const Session& session, const Shape& shape)
+      : ClMultiplication(session.context(), session.queue(), shape, session.info().timer_ns) {}
+
+  void bind(cl::Kernel kernel, const NdRange& range) {
+    kernel_ = std::move(kernel);
+    range_ = range;
+    cl_uint at = 0;
+    for (const std::size_t extent : {shape().m, shape().n, shape().k})
+      kernel_.setArg(at++, static_cast<cl_int>(extent));
+    for (const auto& [buffer, leading] : operands()) {
+      kernel_.setArg(at++, buffer);
+      kernel_.setArg(at++, static_cast<cl_int>(leading));
+    }
+  }
+
+ protected:
+  void enqueue(cl::Event& first, cl::Event& last) override {
+    queue().enqueueNDRangeKernel(kernel_, cl::NullRange,
+                                 cl::NDRange(range_.global[0], range_.global[1]),
+                                 cl::NDRange(range_.local[0], range_.local[1]), nullptr, &last);
+    first = last;
+  }
+
+ private:
+  cl::Kernel kernel_;
+  NdRange range_{};
+};
+
+}  // namespace
 
 Session::Session(cl::Device device, Sources sources)
     : device_(std::move(device)),
@@ -161,7 +189,7 @@ std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const S
   refuse(obstacle(limits_, needs));
   refuse(obstacle(limits_, shape));
 
-  auto product = std::make_unique<Multiplication>(context_, queue_, shape);
+  auto product = std::make_unique<KernelMultiplication>(*this, shape);
   if (shape.empty()) return product;
 
   const std::string name(variant.kernel);
@@ -170,7 +198,7 @@ std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const S
   of_kernel.kernel_work_group = kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_);
   needs.local_bytes = kernel.getWorkGroupInfo<CL_KERNEL_LOCAL_MEM_SIZE>(device_);
   refuse(obstacle(of_kernel, needs));
-  product->bind(std::move(kernel), cover(variant.geometry, shape.m, shape.n), info_.timer_ns);
+  product->bind(std::move(kernel), cover(variant.geometry, shape.m, shape.n));
   return product;
 }
 

@@ -23,7 +23,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,8 +96,6 @@ def commits_verb(args: argparse.Namespace) -> int:
     commits = [repository.resolve(base) if base else repository.merge_base(new_id), new_id]
     recipe = revisions.Recipe(args.build, args.program)
     programs = [repository.build(commit, recipe, say) for commit in commits]
-    if len({revisions.fingerprint(program) for program in programs}) == 1:
-        say("warning: both programs are identical: every difference is noise")
     if not args.keep:
         pair = "-".join(commit[:8] for commit in commits)
         args.keep = str(repository.cache / "runs" / f"{pair}-{time.strftime('%Y%m%d-%H%M%S')}")
@@ -152,8 +150,12 @@ def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
         rows = [v for v in judge(session.balanced()).verdicts if v.word == "unclear"]
         return None if rows and (base.filter or new.filter) else sorted({v.run_name for v in rows})
 
-    with results_folder(args.keep, any(programs)) as folder:
+    if not any(programs):
+        reject_flags(args.flags)
+    with results_folder(args, any(programs)) as folder:
         if all(programs):
+            if not (base.filter or new.filter) and launching.identical(base.source, new.source):
+                say("warning: both programs are identical: every difference is noise")
             session = launching.Session(
                 tuple(program_of(side, args) for side in sides),
                 folder,
@@ -166,6 +168,7 @@ def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
             launches = [read_or_launch(args, side, folder) for side in sides]
         if interrupted:
             say(f"interrupted: the launches so far are kept in {folder}")
+            args.keep = str(folder)
             if not launches[0]:
                 return INTERRUPTED
         show(args, report := judge(launches), [la for side in launches for la in side])
@@ -178,11 +181,15 @@ def read_or_launch(args: argparse.Namespace, side: Side, folder: Path) -> list:
 
     if launching.is_program(side.source):
         return launching.alone(program_of(side, args), args.launches, folder, launching.Clock(say))
-    if any(not flag.startswith("--benchmark_") for flag in args.flags):
-        raise UserError(f"unknown option {args.flags[0]} (see --help)")
-    if args.flags:
-        say(f"warning: {' '.join(args.flags)} has no effect on results that are read from files")
     return read(args, [side.source])
+
+
+def reject_flags(flags: Sequence[str]) -> None:
+    """Without a program, flags of Google Benchmark have no effect and others are mistakes."""
+    if unknown := [flag for flag in flags if not flag.startswith("--benchmark_")]:
+        raise UserError(f"unknown option {unknown[0]} (see --help)")
+    if flags:
+        say(f"warning: {' '.join(flags)} has no effect on results that are read from files")
 
 
 def program_of(side: Side, args: argparse.Namespace):
@@ -210,8 +217,9 @@ def settings_of(args: argparse.Namespace):
 
 
 @contextmanager
-def results_folder(keep: str | None, needed: bool):
+def results_folder(args: argparse.Namespace, needed: bool) -> Iterator[Path]:
     """Where launches go: --keep, else a temporary folder, removed unless something went wrong."""
+    keep = args.keep
     folder = Path(keep) if keep else Path(tempfile.mkdtemp(prefix="compare-")) if needed else Path()
     if keep and folder.exists() and any(folder.iterdir()):
         raise UserError(f"--keep {keep}: the folder is not empty; nothing is overwritten")
@@ -223,7 +231,7 @@ def results_folder(keep: str | None, needed: bool):
                 f"{error}; the launches so far are in {folder}", error.exit_code
             ) from error
         raise
-    if needed and not keep and not any(folder.rglob("*.partial")):
+    if needed and not args.keep:
         shutil.rmtree(folder, ignore_errors=True)
 
 

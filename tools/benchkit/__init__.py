@@ -8,7 +8,9 @@ samples     a side's launches → one sample per benchmark
 statistics  samples of launches → p-values and intervals of the ratio (scipy)
 machines    two contexts → identical, warn or refuse
 margins     what is too small to care about: defaults and a TOML file
-verdicts    two sides of launches → a word, a reason and a next step per benchmark
+report      the data of a comparison: settings, verdicts, all of them together
+deciding    numbers of one benchmark → ratio, word, reason, next step
+verdicts    two sides of launches → a report
 within      one run → speed-ups over a baseline
 launching   programs → launches, interleaved
 revisions   git revisions → built programs

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from benchkit.errors import UNUSABLE, UserError
+from benchkit.errors import INTERRUPTED, UNUSABLE, UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,10 +32,13 @@ def run(main: Callable[[list[str]], int]) -> None:
     except ModuleNotFoundError as error:
         print(
             f"{Path(sys.argv[0]).name}: the Python package '{error.name}' is missing; "
-            "run tools/test.sh or tools/bench.sh once, it sets up .venv at the root",
+            "run tools/test.sh once, it sets up .venv at the root",
             file=sys.stderr,
         )
         code = UNUSABLE
+    except KeyboardInterrupt:
+        print(f"{Path(sys.argv[0]).name}: interrupted", file=sys.stderr)
+        code = INTERRUPTED
     except BrokenPipeError:  # `compare.py … | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = UNUSABLE

@@ -4,9 +4,11 @@ Nothing measured is lost: each launch is kept as its own file as soon as it is c
 ends the measuring, not the report.
 """
 
+import filecmp
 import os
 import random
 import re
+import secrets
 import signal
 import subprocess
 import time
@@ -71,6 +73,7 @@ class Session:
     progress: Progress
     coin: random.Random = field(default_factory=random.Random)
     launches: tuple[list[Launch], list[Launch]] = field(default_factory=lambda: ([], []))
+    identity: str = field(default_factory=lambda: secrets.token_hex(4))
     started: int = 0
     interrupted: bool = False
 
@@ -89,9 +92,9 @@ class Session:
     def _launch(self, side: int, flags: Sequence[str]) -> None:
         program, index = self.programs[side], self.started
         file = self.folder / NAMES[side] / f"launch-{index:03d}.json"
-        run(Program(program.path, (*program.flags, *flags)), file, index)
+        run(Program(program.path, (*program.flags, *flags)), file, f"{self.identity}.{index}")
         launch = reading.parse(file.read_bytes(), str(file))
-        launch.index = index
+        launch.session, launch.index = self.identity, index
         self.started += 1
         self.launches[side].append(launch)
 
@@ -116,7 +119,7 @@ def alone(program: Program, count: int, folder: Path, progress: Progress) -> lis
     for index in range(count):
         progress(program.path.name, index, count)
         file = folder / f"launch-{index:03d}.json"
-        run(program, file, index)
+        run(program, file, f"alone.{index}")
         launches.append(reading.parse(file.read_bytes(), str(file)))
     progress("", count, count)
     return launches
@@ -136,9 +139,10 @@ def exact_filter(run_names: Sequence[str]) -> str:
     return "^(" + "|".join(map(re.escape, run_names)) + ")$"
 
 
-def run(program: Program, file: Path, index: int) -> None:
+def run(program: Program, file: Path, turn: str) -> None:
     """One process launch; its complete result appears under `file`, or UserError says why.
 
+    `turn` (session.index) goes into the result's context, so that stored launches are paired again.
     A program may end with 1 when rows failed: its file is complete and says which.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +154,7 @@ def run(program: Program, file: Path, index: int) -> None:
         "--benchmark_out_format=json",
     ]
     # By environment, not by flag: versions that do not know it do not stumble over it.
-    environment = {**os.environ, "BENCHMARK_CONTEXT": f"launch_index={index}"}
+    environment = {**os.environ, "BENCHMARK_CONTEXT": f"launch_turn={turn}"}
     try:
         process = subprocess.Popen(
             command,
@@ -204,8 +208,16 @@ def is_program(path: str) -> bool:
     file = Path(path)
     if not file.is_file() or not os.access(file, os.X_OK):
         return False
-    with file.open("rb") as stream:
-        return not stream.read(64).lstrip().startswith(b"{")
+    try:
+        with file.open("rb") as stream:
+            return not stream.read(64).lstrip().startswith((b"{", b"["))
+    except OSError:  # executable but not readable: still a program
+        return True
+
+
+def identical(one: str, other: str) -> bool:
+    """Whether two programs have the same content."""
+    return filecmp.cmp(one, other, shallow=False)
 
 
 class Clock:

@@ -163,7 +163,9 @@ def measure(
 
 def _launch(config: Config, program: Path, family: Family, file: Path, index: int) -> str:
     try:
-        launching.run(launching.Program(program, family.flags, config.limit), file, index)
+        session = file.parent.name.removesuffix(".partial").replace(":", "")
+        turn = f"{session}-{family.name}.{index}"
+        launching.run(launching.Program(program, family.flags, config.limit), file, turn)
         reading.parse(file.read_bytes(), file.name)
     except UserError as error:
         file.unlink(missing_ok=True)

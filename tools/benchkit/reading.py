@@ -123,16 +123,10 @@ def parse(data: bytes, path: str = "<input>", salvage: bool = False) -> Launch:
     number_duplicates(rows)
     if partial:
         warnings.append(f"{path}: PARTIAL RUN: only its {len(rows)} complete rows are used")
-    index = context.get("launch_index")
-    return Launch(
-        path,
-        context,
-        rows,
-        warnings,
-        partial,
-        hashlib.sha256(data).hexdigest(),
-        int(index) if isinstance(index, str) and index.isdecimal() else None,
-    )
+    session, _, index = str(context.get("launch_turn", "")).rpartition(".")
+    digest = hashlib.sha256(data).hexdigest()
+    turn = int(index) if session and index.isdecimal() else None
+    return Launch(path, context, rows, warnings, partial, digest, session, turn)
 
 
 # ---- the document -----------------------------------------------------------------------------

@@ -4,7 +4,6 @@ Words carry the meaning everywhere; colour only repeats them. Text from result f
 the format it goes into. The JSON follows comparison.schema.json and is standard JSON (no NaN).
 """
 
-import csv
 import io
 import json
 import math
@@ -51,13 +50,18 @@ def quantity(value: float | None, metric: str = TIME) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    return "–" if ratio is None else f"{(ratio - 1) * 100:+.2f} %"
+    return "–" if ratio is None else f"{signed(ratio)} %"
+
+
+def signed(ratio: float) -> str:
+    """Percent with a sign; nothing is minus zero."""
+    return f"{round((ratio - 1) * 100, 2) + 0.0:+.2f}"
 
 
 def interval(ratio: Ratio | None) -> str:
     if ratio is None or ratio.low is None or ratio.high is None:
         return "–"
-    return f"{(ratio.low - 1) * 100:+.2f} … {(ratio.high - 1) * 100:+.2f} %"
+    return f"{signed(ratio.low)} … {signed(ratio.high)} %"
 
 
 def printable(text: str) -> str:
@@ -89,7 +93,8 @@ def counter_words(verdict: Verdict) -> list[str]:
 
 def summary(report: Report) -> str:
     counts = ", ".join(f"{n} {word}" for word in WORDS if (n := report.count(word)))
-    line = f"{len(report.verdicts)} benchmarks: {counts or 'none'}."
+    rows = "1 benchmark" if len(report.verdicts) == 1 else f"{len(report.verdicts)} benchmarks"
+    line = f"{rows}: {counts or 'none'}."
     if report.geomean is not None and report.geomean_rows > 1:
         kind = "time" if report.settings.metric == TIME else report.settings.metric
         within = "" if report.geomean.low is None else f" ({interval(report.geomean)})"
@@ -111,7 +116,18 @@ def remarks(report: Report) -> list[str]:
         ("warning: " if d.level == machines.WARN or allowed else "not comparable: ") + d.sentence
         for d in report.differences
     ]
-    return [printable(line) for line in [*guard, *(f"warning: {w}" for w in report.warnings)]]
+    lines = [*guard, *(f"warning: {w}" for w in report.warnings), *noise(report)]
+    return [printable(line) for line in lines]
+
+
+def noise(report: Report) -> list[str]:
+    """How much the launches of each side vary: what any verdict has to be seen against."""
+    parts = []
+    for name, side in (("BASE", "base"), ("NEW", "new")):
+        spreads = sorted(s for v in report.verdicts if (s := getattr(v, side).between) is not None)
+        if spreads:
+            parts.append(f"{name} {spreads[len(spreads) // 2]:.1%}")
+    return [f"noise: median spread from launch to launch: {', '.join(parts)}"] if parts else []
 
 
 # ---- formats ----------------------------------------------------------------------------------
@@ -194,11 +210,7 @@ def markdown(report: Report, shown: Sequence[Verdict]) -> str:
 def as_csv(report: Report, shown: Sequence[Verdict]) -> str:
     """One line per benchmark and metric, cells safe for spreadsheets."""
     records = [record for verdict in shown for record in _flat_records(verdict)]
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_flat_record_keys())
-    writer.writerows([tables.cell(value) for value in record.values()] for record in records)
-    return out.getvalue()
+    return tables.csv_text([_flat_record_keys(), *(record.values() for record in records)])
 
 
 def as_json(report: Report, shown: Sequence[Verdict]) -> str:

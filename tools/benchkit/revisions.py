@@ -1,7 +1,6 @@
 """Git revisions → built programs, in worktrees under a cache; the user's tree is only read."""
 
 import fcntl
-import hashlib
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator
@@ -107,11 +106,6 @@ class Repository:
                 raise UserError(f"building {commit[:12]} failed ({what}): {tail}; all of it: {log}")
             stamp.write_text(recipe.build)
         return program
-
-
-def fingerprint(program: Path) -> str:
-    """Content hash of a program: equal on both sides means every difference is noise."""
-    return hashlib.sha256(program.read_bytes()).hexdigest()
 
 
 @contextmanager

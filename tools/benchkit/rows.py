@@ -85,7 +85,8 @@ class Launch:
     warnings: list[str] = field(default_factory=list)
     partial: bool = False  # the run was killed; these are the rows it had finished
     digest: str = ""
-    index: int | None = None  # place in the interleaved order of both sides, when there was one
+    session: str = ""  # of the sides that took turns, when they did, ...
+    index: int | None = None  # ... and the place in their order
 
     @property
     def identity(self) -> str:

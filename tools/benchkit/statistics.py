@@ -14,8 +14,7 @@ from itertools import accumulate, pairwise
 
 MIN_TIED_ASYMPTOTIC = 8  # launches a side from which the tie-corrected normal p-value is used
 BLOCK = 4  # launches in one ABBA block
-DRIFTING = 1.4  # von Neumann ratio below which the blocks are kept short
-RESERVE = 30  # how far below the threshold the smallest p-value of the blocks must lie
+DRIFTING = 1.4  # von Neumann ratio below which the run is cut into short blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,8 @@ def compare_interleaved(
     p = _permutation_within(aligned, [2 * pairs for pairs in blocks])
     cut = _signed_rank_cut(len(d), confidence)
     low, high = (None, None) if cut is None else (math.exp(walsh[cut]), math.exp(walsh[-1 - cut]))
-    return Ratio(of_medians, estimate, low, high, p, f"exact permutation in {len(blocks)} blocks")
+    sizes = "+".join(str(2 * pairs) for pairs in blocks)
+    return Ratio(of_medians, estimate, low, high, p, f"exact permutation in blocks of {sizes}")
 
 
 def drifts(rows: Sequence[Sequence[float]]) -> bool:
@@ -162,18 +162,16 @@ def drifts(rows: Sequence[Sequence[float]]) -> bool:
 
 
 def choose_blocks(pairs: int, threshold: float, drifting: bool) -> list[int]:
-    """The shortest blocks (in pairs) whose smallest p-value still lies below `threshold`.
+    """How to cut the run into blocks (of pairs) for the permutation test.
 
-    Short blocks take out fast drift, long ones can reach smaller p-values. Without drift there is a
-    reserve, so that one launch out of place does not cost the verdict.
+    Without drift one block finds most. Under drift the shortest blocks whose smallest p-value still
+    lies below `threshold`: short blocks take out fast drift, long ones reach smaller p-values.
     """
-    reserve = 1 if drifting else RESERVE
-    for size in range(BLOCK // 2, pairs // 2 + 1):
+    for size in range(BLOCK // 2, pairs // 2 + 1) if drifting else ():
         blocks = [size] * (pairs // size)
         for extra in range(pairs % size):
             blocks[-1 - extra % len(blocks)] += 1
-        smallest = 2 / math.prod(math.comb(2 * b, b) for b in blocks)
-        if smallest * reserve <= threshold:
+        if 2 / math.prod(math.comb(2 * b, b) for b in blocks) <= threshold:
             return blocks
     return [pairs] if pairs else []
 

@@ -44,17 +44,29 @@ def write_csv(launches: Sequence[Launch]) -> str:
     """All rows as CSV: fixed columns, then the union of counters and of contexts."""
     counters = sorted({key for launch in launches for row in launch.rows for key in row.counters})
     contexts = sorted({key for launch in launches for key in _flat(launch)})
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
-    writer.writerow([*FIXED, *map(_safe, counters), *(_safe(f"context.{key}") for key in contexts)])
+    lines = [[*FIXED, *counters, *(f"context.{key}" for key in contexts)]]
     for number, launch in enumerate(launches):
         flat = _flat(launch)
-        context = [cell(flat.get(key)) for key in contexts]
+        context = [flat.get(key) for key in contexts]
         for row in launch.rows:
             cells = _fixed(row, launch, number)
-            values = [cell(row.counters.get(key)) for key in counters]
-            writer.writerow([*(cell(cells[key]) for key in FIXED), *values, *context])
-    return out.getvalue()
+            values = [row.counters.get(key) for key in counters]
+            lines.append([*(cells[key] for key in FIXED), *values, *context])
+    return csv_text(lines)
+
+
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    """CSV of these cells, lines ending in LF."""
+    out = io.StringIO(newline="")
+    # The writer quotes what its line end contains: with CR LF a lone CR inside a cell is safe too.
+    writer = csv.writer(out, lineterminator="\r\n")
+    text = []
+    for line in lines:
+        writer.writerow(map(cell, line))
+        text.append(out.getvalue()[:-2] + "\n")
+        out.seek(0)
+        out.truncate()
+    return "".join(text)
 
 
 def read_csv(text: str) -> list[dict[str, str]]:

@@ -4,8 +4,6 @@ Both contestants come from the same launches, so the launches pair them: what sl
 slowed both. A speed-up above 1 is faster than the baseline.
 """
 
-import csv
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -103,12 +101,8 @@ def as_json(race: Sequence[Contestant]) -> str:
 
 
 def as_csv(race: Sequence[Contestant]) -> str:
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
     lines = records(race)
-    writer.writerow(lines[0])
-    writer.writerows([tables.cell(value) for value in line.values()] for line in lines)
-    return out.getvalue()
+    return tables.csv_text([lines[0], *(line.values() for line in lines)])
 
 
 def markdown(race: Sequence[Contestant]) -> str:

@@ -1,5 +1,7 @@
-"""Shared by all tests of the tools: paths, and documents as Google Benchmark writes them."""
+"""What all tests of the tools get: the import path, the marker, and compare.py as a fixture."""
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -8,9 +10,8 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TOOLS))
-CASES = Path(__file__).parent / "cases"
-FAKE = Path(__file__).parent / "fake_bench.py"
+
+sys.path[:0] = [str(TOOLS), str(TOOLS / "tests")]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,17 +25,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if "slow" in item.keywords:
                 item.add_marker(skip)
-
-
-def entry(name: str, seconds: float = 1e-3, **more: object) -> dict:
-    """One repetition row; `more` adds or replaces fields."""
-    row = {"name": name, "run_name": name, "run_type": "iteration", "repetitions": 1}
-    row |= {"repetition_index": 0, "threads": 1, "iterations": 10}
-    return row | {"real_time": seconds * 1e9, "cpu_time": seconds * 1e9, "time_unit": "ns"} | more
-
-
-def document(rows: list[dict], **context: object) -> dict:
-    return {"context": {"host_name": "h", "num_cpus": 2, **context}, "benchmarks": rows}
 
 
 @pytest.fixture
@@ -51,13 +41,21 @@ def save(tmp_path: Path):
 
 
 @pytest.fixture
-def compare(tmp_path: Path):
-    """Runs compare.py as a user does; gives the finished process, which never shows a traceback."""
+def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Runs compare.py as a user does; gives the finished process, which never shows a traceback.
+
+    With `options` of subprocess.run in a process of its own, else, much faster, in this one.
+    """
 
     def run(*arguments: object, **options: object) -> subprocess.CompletedProcess:
-        command = [sys.executable, str(TOOLS / "compare.py"), *map(str, arguments)]
-        settings = {"capture_output": True, "text": True, "cwd": tmp_path} | options
-        done = subprocess.run(command, check=False, **settings)
+        command = [str(TOOLS / "compare.py"), *map(str, arguments)]
+        if options:
+            settings = {"capture_output": True, "text": True, "cwd": tmp_path} | options
+            done = subprocess.run([sys.executable, *command], check=False, **settings)
+        else:
+            monkeypatch.chdir(tmp_path)
+            monkeypatch.setattr(sys, "argv", command)
+            done = in_this_process(command)
         assert not any(word in str(done.stderr) for word in ("Traceback", "internal error"))
         return done
 
@@ -82,3 +80,17 @@ def git_commits():
         return git("rev-list", "--reverse", "HEAD").split()
 
     return make
+
+
+def in_this_process(command: list[str]) -> subprocess.CompletedProcess:
+    import compare
+    from benchkit import environment
+
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2)]
+    with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+        with pytest.raises(SystemExit) as ended:
+            environment.run(compare.main)
+        for stream in streams:
+            stream.flush()
+    texts = [stream.buffer.getvalue().decode() for stream in streams]
+    return subprocess.CompletedProcess(command, ended.value.code, *texts)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import simulate_alarms
-from conftest import CASES
+from documents import CASES
 
 from benchkit import alarms, history, names, steps
 from benchkit.errors import UserError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import synthesise
-from conftest import document, entry
+from documents import document, entry
 
 from benchkit import alarms, history, reading, verdicts
 from benchkit.site import pages

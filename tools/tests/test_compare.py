@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from conftest import CASES, TOOLS, document, entry
+from documents import CASES, TOOLS, document, entry
 
 from benchkit import tables
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import synthesise
-from conftest import CASES, TOOLS
+from documents import CASES, TOOLS
 
 from benchkit import alarms, history
 from benchkit.site import data, pages

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CASES, document, entry
+from documents import CASES, document, entry
 
 from benchkit import alarms, branch, history, journal
 from benchkit.errors import UserError

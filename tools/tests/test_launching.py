@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import FAKE, TOOLS
+from documents import FAKE, TOOLS
 
 from benchkit import launching
 
@@ -59,7 +59,7 @@ def test_two_programs(compare, programs, tmp_path: Path) -> None:
     assert done.returncode == 1 and slower == ["SGEMM/CPU/Packed/n:256/real_time"]
     assert "blocks" in report["benchmarks"][0]["test"] and "left" in done.stderr
     assert len(list(keep.rglob("*.json"))) == 16
-    # What was kept gives the same verdicts again: the order of the launches is in their context.
+    # What was kept gives the same verdicts again: the turns are in the launches' contexts.
     again = json.loads(compare("benchmarks", keep / "base", keep / "new", "--json", "-").stdout)
     assert [b["p"] for b in again["benchmarks"]] == [b["p"] for b in report["benchmarks"]]
     assert compare("benchmarks", *programs, "--keep", keep).returncode == 2
@@ -110,10 +110,13 @@ def test_not_a_program(compare, tmp_path: Path) -> None:
     assert done.returncode == 2 and "cannot be run" in done.stderr
 
 
-def test_ctrl_c_keeps_what_was_measured(programs, tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [True, False])
+def test_ctrl_c_keeps_what_was_measured(programs, tmp_path: Path, asked: bool) -> None:
     keep = tmp_path / "kept"
-    command = [sys.executable, TOOLS / "compare.py", "benchmarks", *programs, "--keep", keep]
-    env = os.environ | {"FAKE_SLEEP": "0.2"}
+    keep.mkdir()
+    command = [sys.executable, TOOLS / "compare.py", "benchmarks", *programs]
+    command += ["--keep", keep] if asked else []
+    env = os.environ | {"FAKE_SLEEP": "0.2", "TMPDIR": str(keep)}
     process = subprocess.Popen(
         [*map(str, command), "--launches", "50"], env=env, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -124,6 +127,7 @@ def test_ctrl_c_keeps_what_was_measured(programs, tmp_path: Path) -> None:
     out, errors = process.communicate(timeout=30)
     assert process.returncode == 130 and "Traceback" not in errors
     assert "are kept in" in errors and "benchmarks:" in out
+    assert len(list(keep.rglob("launch-*.json"))) >= 9
     assert not list(keep.rglob("*.partial"))
 
 

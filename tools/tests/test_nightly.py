@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import FAKE, TOOLS, document, entry
+from documents import FAKE, TOOLS, document, entry
 
 from benchkit import journal
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import CASES, document, entry
+from documents import CASES, document, entry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -96,10 +96,9 @@ def test_blocks_are_as_short_as_the_threshold_allows() -> None:
             blocks = statistics.choose_blocks(10, 0.05 / family, drifting)
             smallest = 2 / math.prod(math.comb(2 * b, b) for b in blocks)
             assert sum(blocks) == 10 and smallest <= 0.05 / family
-    assert statistics.choose_blocks(10, 0.05, False) == [2] * 5
-    assert statistics.choose_blocks(10, 0.05 / 40, False) == [5, 5]
+    assert statistics.choose_blocks(10, 0.05 / 40, False) == [10]
     assert statistics.choose_blocks(10, 0.05 / 40, True) == [2] * 5
-    assert statistics.choose_blocks(3, 0.05 / 400, False) == [3]
+    assert statistics.choose_blocks(3, 0.05 / 400, True) == [3]
 
 
 def test_drift_is_noticed_and_noise_is_not() -> None:

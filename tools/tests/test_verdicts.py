@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import CASES, document, entry
+from documents import CASES, document, entry
 
 from benchkit import machines, margins, reading, verdicts
 from benchkit.errors import UserError
