@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes SYNTHETIC histories for tests and for scale; every machine is called so. Nothing measured.
 
-    tools/tests/synthesise.py results DIR [--nights 60]              result files, as nightly.py writes
-    tools/tests/synthesise.py index FILE [--nights 365 --series 400 --machines 3]   the index alone
+    tools/tests/synthesise.py results DIR [--nights 60]       result files, as of nightly.py
+    tools/tests/synthesise.py index FILE [--nights 365] [--series 400]   the index alone
 
 In the history: a step in the code, a step of the machine (references move too), a driver change,
 spikes, a failing and a skipped row, a row that ends, a night that did not build, a name with HTML.

@@ -1,4 +1,4 @@
-"""The site in a real browser: clicks, keys, links, both themes, and the same verdicts as compare.py.
+"""The site in a real browser: clicks, keys, links, both themes, the verdicts of compare.py.
 
 Needs Debian's chromium and chromium-driver; without them these tests are skipped and say so.
 """
@@ -252,7 +252,7 @@ def test_an_empty_history_says_what_to_do(browser, tmp_path: Path) -> None:
 
 
 def test_verdicts_of_two_nights_are_those_of_compare(browser, tmp_path: Path) -> None:
-    """Noise, steps, ties, few launches, broken, skipped, absent rows: the same words and numbers."""
+    """Noise, steps, ties, few launches, broken and absent rows: the same words and numbers."""
     places = write_sides(tmp_path / "results" / "m")
     page = Page(browser, build(tmp_path / "results", tmp_path / "out"))
     page.open()

@@ -8,17 +8,20 @@ page's own scripts by hash, `data/` by 'self', and nothing else.
 import base64
 import hashlib
 import json
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchkit import output
 from benchkit.alarms import Alarm, Rules
 from benchkit.errors import UserError
-from benchkit.history import History, Index, Machine
+from benchkit.history import History, Index
 from benchkit.site import data
 
 HERE = Path(__file__).parent
 SCRIPTS = ("chart.js", "verdict.js", "app.js")
+DATA_VERSION = 1  # of what the files of data/ hold
 ONE_FILE = 60_000  # raw launches up to which the site is one file
 
 
@@ -26,21 +29,20 @@ def build(index: Index, history: History, found: list[Alarm], rules: Rules, out:
     """Writes the site; the names of the files that were written."""
     _check_target(out)
     values = data.overview(history, found, rules) | {"tests": data.tests(index)}
-    single = sum(len(m.nights) * len(m.series) for m in history.machines) * 10 <= ONE_FILE
-    inside: dict[str, Any] = {}
-    written, wanted = [], set()
-    for place, machine in enumerate(history.machines):
-        files = _of_machine(index, machine, place, values, inside if single else None, out)
-        wanted |= files.keys()
-        for name, text in files.items():
-            if text is not None:
-                (out / name).parent.mkdir(parents=True, exist_ok=True)
-                output.write(str(out / name), text)
-                written.append(name)
-    _remove_old(out, wanted)
-    page = render(values, inside)
-    if not (out / "index.html").exists() or (out / "index.html").read_text() != page:
-        output.write(str(out / "index.html"), page)
+    files = _stamped(index, history, values)
+    inside, written = {}, []
+    if sum(len(m.nights) * len(m.series) for m in history.machines) * 10 <= ONE_FILE:
+        inside, files = {key: make() for key, make in files.items()}, {}
+    for key, make in files.items():
+        file = out / "data" / f"{key}.js"
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            output.write(str(file), f"dashboardData({json.dumps(key)},{_embed(make())});\n")
+            written.append(f"data/{key}.js")
+    _remove_old(out, files.keys())
+    page, index_file = render(values, inside), out / "index.html"
+    if not index_file.exists() or index_file.read_text(encoding="utf-8") != page:
+        output.write(str(index_file), page)
         written.append("index.html")
     return written
 
@@ -66,46 +68,23 @@ def render(values: dict[str, Any], inside: dict[str, Any]) -> str:
     )
 
 
-def _of_machine(
-    index: Index,
-    machine: Machine,
-    place: int,
-    values: dict[str, Any],
-    inside: dict | None,
-    out: Path,
-) -> dict[str, str | None]:
-    """name → text of every data file of a machine; None where it is there already."""
-    files: dict[str, str | None] = {}
-    about = values["machines"][place]
-    for at, one in enumerate(machine.nights):
-        key = _digest(index, one.place)
-        about["nights"][at]["key"] = key
-        _put(files, inside, out, f"n/{key}", lambda one=one: data.night(index, one))
-    stepped = {a["series"] for a in values["alarms"] if a["m"] == place}
-    stamp = hashlib.sha256(json.dumps([about, DATA_VERSION]).encode()).hexdigest()[:12]
-    about["stamp"] = stamp
-    for at, one in enumerate(machine.series):
-        key = f"s/{place}-{at}-{stamp}"
-        _put(
-            files,
-            inside,
-            out,
-            key,
-            lambda one=one: data.series(index, machine, one, one.name in stepped),
-        )
+def _stamped(
+    index: Index, history: History, values: dict[str, Any]
+) -> dict[str, Callable[[], dict[str, Any]]]:
+    """name → what makes its content, of all nights and series; a name stands for one content."""
+    files: dict[str, Callable[[], dict[str, Any]]] = {}
+    for place, machine in enumerate(history.machines):
+        about = values["machines"][place]
+        for at, night in enumerate(machine.nights):
+            key = about["nights"][at]["key"] = _digest(index, night.place)
+            files[f"n/{key}"] = partial(data.night, index, night)
+        stepped = {a["series"] for a in values["alarms"] if a["m"] == place}
+        stamp = hashlib.sha256(json.dumps([about, sorted(stepped), DATA_VERSION]).encode()).hexdigest()[:12]
+        about["stamp"] = stamp
+        for at, one in enumerate(machine.series):
+            make = partial(data.series, index, machine, one, one.name in stepped)
+            files[f"s/{place}-{at}-{stamp}"] = make
     return files
-
-
-DATA_VERSION = 1
-
-
-def _put(files: dict, inside: dict | None, out: Path, key: str, make: Any) -> None:
-    if inside is not None:
-        inside[key] = make()
-        return
-    name = f"data/{key}.js"
-    there = (out / name).exists()
-    files[name] = None if there else f"dashboardData({json.dumps(key)},{_embed(make())});\n"
 
 
 def _digest(index: Index, place: str) -> str:
@@ -133,7 +112,8 @@ def _check_target(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
-def _remove_old(out: Path, wanted: set[str]) -> None:
+def _remove_old(out: Path, wanted: Iterable[str]) -> None:
+    keep = {f"{key}.js" for key in wanted}
     for file in (out / "data").glob("[ns]/*.js"):
-        if f"data/{file.parent.name}/{file.name}" not in wanted:
+        if f"{file.parent.name}/{file.name}" not in keep:
             file.unlink()
