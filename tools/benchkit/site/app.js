@@ -7,7 +7,7 @@ const LOADED = JSON.parse(document.getElementById("inside").textContent);
 const VIEWS = { overview: "Overview", heat: "Heat map", ladder: "Ladder", compare: "Compare nights", nights: "Nights" };
 const SIGNS = { slower: "▲ slower", faster: "▼ faster", same: "● same", unclear: "○ unclear", broke: "✖ broke", missing: "✖ missing",
   new: "＋ new", fixed: "✔ fixed", "still failing": "✖ still failing", "not comparable": "≠ not comparable" };
-const DEFAULTS = { view: "overview", m: "", s: "", q: "", side: "", show: "all", from: "", to: "", log: "", unit: "time", a: "", b: "", op: "", n: "", night: "", theme: "auto" };
+const DEFAULTS = { view: "overview", m: "", s: "", q: "", side: "", show: "all", sort: "worst", from: "", to: "", log: "", unit: "time", a: "", b: "", op: "", n: "", night: "", theme: "auto" };
 let state = {};
 
 // ---- small helpers ----------------------------------------------------------------------------
@@ -123,7 +123,8 @@ function overview() {
   const failing = rows.filter(r => r.series.state === "failing").length, stale = rows.filter(r => r.series.state === "stale").length;
   const listed = rows.filter(r => matches(r.series, r.place));
   const size = r => r.series.base ? -Math.log(r.series.value / r.series.base) : 0;
-  listed.sort((a, b) => size(a) - size(b));
+  const orders = { worst: (a, b) => size(a) - size(b), best: (a, b) => size(b) - size(a), name: (a, b) => a.series.name < b.series.name ? -1 : 1 };
+  listed.sort(orders[state.sort] || orders.worst);
   return [h("h1", {}, "Overview"),
     h("p", {}, h("strong", { class: regressions ? "slower" : "faster" }, regressions ? `▲ ${regressions} confirmed regressions of the code` : "● no confirmed regression of the code"),
       `; ${open.length} open changes, ${failing} failing and ${stale} stale of ${rows.length} series. ${DATA.order}`),
@@ -134,7 +135,7 @@ function overview() {
     h("h2", {}, "Changes, worst first"),
     DATA.alarms.length ? longTable("Changes of level found in the history", ALARM_HEADS, DATA.alarms.map(a => () => alarmRow(a)), 25) : h("p", {}, "No change of level in any series."),
     h("h2", {}, "Today against baseline"),
-    filters(), h("p", {}, `${listed.length} series; baseline: median of the ten nights before the last one. Worst first; the best are at the end.`),
+    filters(), h("p", {}, `${listed.length} series; baseline: median of the ten nights before the last one.`),
     longTable("Last night of every series against its baseline", ["Benchmark", "Machine", "Last value", "Rate", "Against baseline", "State"], listed.map(r => () => seriesRow(r))),
     notes()];
 }
@@ -151,7 +152,8 @@ function filters() {
   return h("form", { onsubmit: event => { event.preventDefault(); go({ q: event.target.q.value }); } },
     h("label", {}, "Search names ", h("input", { name: "q", type: "search", value: state.q, onchange: event => go({ q: event.target.value }) })),
     select("Machine", "m", machineOptions(true)), select("Side", "side", [["", "all"], ["CPU", "CPU"], ["GPU", "GPU (OpenCL)"]]),
-    select("Show", "show", [["all", "all"], ["changed", "only changed"], ["failing", "failing"], ["stale", "stale"], ["new", "new"]]), copyButton());
+    select("Show", "show", [["all", "all"], ["changed", "only changed"], ["failing", "failing"], ["stale", "stale"], ["new", "new"]]),
+    select("Order", "sort", [["worst", "worst first"], ["best", "best first"], ["name", "by name"]]), copyButton());
 }
 
 function copyButton() {

@@ -79,7 +79,9 @@ def _stamped(
             key = about["nights"][at]["key"] = _digest(index, night.place)
             files[f"n/{key}"] = partial(data.night, index, night)
         stepped = {a["series"] for a in values["alarms"] if a["m"] == place}
-        stamp = hashlib.sha256(json.dumps([about, sorted(stepped), DATA_VERSION]).encode()).hexdigest()[:12]
+        stamp = hashlib.sha256(
+            json.dumps([about, sorted(stepped), DATA_VERSION]).encode()
+        ).hexdigest()[:12]
         about["stamp"] = stamp
         for at, one in enumerate(machine.series):
             make = partial(data.series, index, machine, one, one.name in stepped)
