@@ -28,12 +28,13 @@ from benchkit.errors import OK, REGRESSION, UserError
 def main(arguments: list[str]) -> int:
     args = parse(arguments)
     from benchkit import alarms, branch, history
+    from benchkit.index import Index, index_of
     from benchkit.site import data, pages
 
     results, out = Path(args.results), Path(args.output)
     if out.resolve() == results.resolve():
         raise UserError(f"-o {out}: these are the results; the site needs a folder of its own")
-    index = history.Index(Path(args.index) if args.index else history.index_of(results))
+    index = Index(Path(args.index) if args.index else index_of(results))
     index.ingest(results)
     aliases = next((f for f in beside(results, "aliases.json", args.aliases) if f.is_file()), None)
     order = branch.order_of(results, args.commits_file, args.branch)

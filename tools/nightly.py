@@ -151,8 +151,9 @@ def check(args: argparse.Namespace, config, results: Path, machine: str) -> int:
     import re
 
     from benchkit import alarms, branch, history
+    from benchkit.index import Index, index_of
 
-    index = history.Index(Path(args.index) if args.index else history.index_of(results))
+    index = Index(Path(args.index) if args.index else index_of(results))
     index.ingest(results)
     aliases = results / "aliases.json"
     past = history.load(

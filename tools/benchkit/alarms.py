@@ -18,7 +18,8 @@ import numpy as np
 from benchkit import margins, steps
 from benchkit.branch import Between
 from benchkit.errors import UserError
-from benchkit.history import History, Index, Machine, Night, Series
+from benchkit.history import History, Machine, Night, Series
+from benchkit.index import Index
 from benchkit.machines import RULES
 
 PROVISIONAL, CONFIRMED, ACKNOWLEDGED, RESOLVED = (

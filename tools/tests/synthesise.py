@@ -18,13 +18,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchkit import environment
+from benchkit.index import Index
 
 if __name__ == "__main__":
     environment.use_project_python()
 
 import numpy as np
-
-from benchkit import history
 
 START, LAUNCHES = datetime(2026, 1, 1, 2, tzinfo=UTC), 10
 PEAKS = ["Peak/CPU/Fma/real_time", "Peak/CPU/Copy/real_time", "Peak/GPU/Fma/manual_time"]
@@ -149,7 +148,7 @@ def write_results(folder: Path, nights: int, series: int = 40, machines: int = 1
 # ---- the index alone --------------------------------------------------------------------------
 
 
-def fill(index: history.Index, nights: int, series: int, machines: int, first: int = 0) -> None:
+def fill(index: Index, nights: int, series: int, machines: int, first: int = 0) -> None:
     """Nights `first` to `nights` of every machine, straight into the index."""
     db = index.db
     db.execute("BEGIN")
@@ -201,7 +200,7 @@ def main(arguments: Sequence[str]) -> int:
         write_results(args.target, args.nights or 60, args.series or 40, args.machines or 1)
     else:
         sizes = (args.nights or 365, args.series or 400, args.machines or 3)
-        fill(history.Index(args.target), *sizes, args.first)
+        fill(Index(args.target), *sizes, args.first)
     return 0
 
 

@@ -15,6 +15,7 @@ import synthesise
 from documents import document, entry
 
 from benchkit import alarms, history, reading, verdicts
+from benchkit.index import Index
 from benchkit.site import pages
 
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -47,7 +48,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(results: Path, out: Path, one_file: int = pages.ONE_FILE) -> Path:
-    index = history.Index(out.parent / f"{out.name}.sqlite")
+    index = Index(out.parent / f"{out.name}.sqlite")
     index.ingest(results)
     past = history.load(index, history.Order())
     found = alarms.find(past, alarms.Rules())

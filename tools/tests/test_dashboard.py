@@ -13,6 +13,7 @@ import synthesise
 from documents import CASES, TOOLS
 
 from benchkit import alarms, history
+from benchkit.index import Index
 from benchkit.site import data, pages
 
 
@@ -127,7 +128,7 @@ def test_a_split_site_replaces_what_changed_and_removes_what_is_old(
     tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setattr(pages, "ONE_FILE", 0)
-    index = history.Index(tmp_path / "i.sqlite")
+    index = Index(tmp_path / "i.sqlite")
     synthesise.fill(index, 12, 6, 2)
 
     def build() -> list[str]:
@@ -152,7 +153,7 @@ def test_numbers_are_rounded_to_digits_and_never_nan() -> None:
 
 @pytest.mark.slow
 def test_a_year_of_three_machines_keeps_its_first_page_small(tmp_path: Path) -> None:
-    index = history.Index(tmp_path / "i.sqlite")
+    index = Index(tmp_path / "i.sqlite")
     synthesise.fill(index, 365, 400, 3)
     past = history.load(index, history.Order())
     found = alarms.find(past, alarms.Rules(), None, index)

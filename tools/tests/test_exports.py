@@ -13,6 +13,7 @@ import pytest
 import synthesise
 
 from benchkit import alarms, exports, history
+from benchkit.index import Index
 
 NUMBER = {"type": "number"}
 BENCHER = {
@@ -36,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The exports of a synthetic history with a hostile name, a failed and a skipped row."""
     place = tmp_path_factory.mktemp("exports")
     synthesise.write_results(place / "results", 24, 40)
-    index = history.Index(place / "index.sqlite")
+    index = Index(place / "index.sqlite")
     index.ingest(place / "results")
     past = history.load(index, history.Order())
     exports.write_all(

@@ -11,12 +11,13 @@ from documents import CASES, document, entry
 
 from benchkit import alarms, branch, history, journal
 from benchkit.errors import UserError
+from benchkit.index import Index
 
 NAME = "SGEMM/CPU/Ikj/n:64/real_time"
 
 
 def load(results: Path, index: Path, **options: object) -> history.History:
-    taken = history.Index(index / "index.sqlite")
+    taken = Index(index / "index.sqlite")
     taken.ingest(results)
     return history.load(taken, options.pop("order", history.Order()), **options)
 
@@ -71,6 +72,7 @@ def test_a_renamed_benchmark_keeps_its_line_and_units_convert(tmp_path: Path) ->
 
 def test_without_the_map_it_is_two_series_and_no_alarm(tmp_path: Path) -> None:
     past = load(CASES / "H-05" / "hist", tmp_path)
+    assert past.warnings == []
     assert len(past.machines[0].series) == 2
     assert alarms.find(past, alarms.Rules()) == []
 
@@ -82,11 +84,11 @@ def test_ingest_is_idempotent_and_incremental(tmp_path: Path) -> None:
     results = tmp_path / "results"
     for day in (1, 2, 3):
         night(results / "m", day)
-    index = history.Index(tmp_path / "i.sqlite")
+    index = Index(tmp_path / "i.sqlite")
     assert [index.ingest(results), index.ingest(results)] == [3, 0]
     night(results / "m", 4)
     assert index.ingest(results) == 1
-    rebuilt = history.Index(tmp_path / "j.sqlite")
+    rebuilt = Index(tmp_path / "j.sqlite")
     rebuilt.ingest(results)
     pasts = [history.load(i, history.Order()) for i in (index, rebuilt)]
     assert (
@@ -96,6 +98,20 @@ def test_ingest_is_idempotent_and_incremental(tmp_path: Path) -> None:
     shutil.rmtree(results / "m" / "2026-03-02T020000_00000002")
     index.ingest(results)
     assert len(history.load(index, history.Order()).machines[0].nights) == 3
+
+
+def test_files_named_after_one_night_are_its_launches(tmp_path: Path) -> None:
+    folder = tmp_path / "r" / "m"
+    for day in (1, 2):
+        for file in night(tmp_path / "made", day).glob("*.json"):
+            folder.mkdir(parents=True, exist_ok=True)
+            file.rename(folder / f"2026-03-0{day}_0000000{day}-{file.name}")
+    past = load(tmp_path / "r", tmp_path)
+    assert [n.place for n in past.machines[0].nights] == [
+        "m/2026-03-01_00000001",
+        "m/2026-03-02_00000002",
+    ]
+    assert past.machines[0].series[0].value == pytest.approx([1.001e-3, 1.001e-3])
 
 
 def test_half_written_files_and_strangers_are_named_and_the_rest_stands(tmp_path: Path) -> None:
@@ -150,11 +166,11 @@ def test_two_writers_at_once_leave_a_whole_index(tmp_path: Path) -> None:
         night(tmp_path / "r" / "m", day)
 
     def write(_: int) -> None:
-        history.Index(tmp_path / "i.sqlite").ingest(tmp_path / "r")
+        Index(tmp_path / "i.sqlite").ingest(tmp_path / "r")
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(write, range(2)))
-    past = history.load(history.Index(tmp_path / "i.sqlite"), history.Order())
+    past = history.load(Index(tmp_path / "i.sqlite"), history.Order())
     assert np.isfinite(past.machines[0].series[0].value).sum() == 14
 
 
@@ -163,10 +179,10 @@ def test_an_index_of_an_older_version_is_rebuilt_a_foreign_file_refused(tmp_path
     old.execute("PRAGMA user_version = 1")
     old.close()
     night(tmp_path / "r" / "m", 1)
-    assert history.Index(tmp_path / "old.sqlite").ingest(tmp_path / "r") == 1
+    assert Index(tmp_path / "old.sqlite").ingest(tmp_path / "r") == 1
     (tmp_path / "text").write_text("this is no database, it is a text of some length" * 9)
     with pytest.raises(UserError, match="not a usable index"):
-        history.Index(tmp_path / "text")
+        Index(tmp_path / "text")
 
 
 def test_renames_in_a_circle_are_refused() -> None:

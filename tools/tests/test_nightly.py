@@ -99,6 +99,12 @@ def test_no_rows_and_all_skipped_have_states_of_their_own(nightly, tmp_path: Pat
     assert [journal.read(night).state for night in nights(tmp_path)] == ["no rows", "all skipped"]
 
 
+def test_a_launch_that_hangs_is_ended(nightly, tmp_path: Path) -> None:
+    (tmp_path / "night.toml").write_text("limit = 0.5\n" + CONFIG)
+    done = nightly("--config", "night.toml", "--program", "new.py", FAKE_SLEEP="60")
+    assert done.returncode == 6 and "was ended after 0.5 s" in done.stderr
+
+
 def test_a_killed_night_goes_on(nightly, tmp_path: Path) -> None:
     arguments = ("--config", "night.toml", "--program", "new.py")
     slow = {**os.environ, "FAKE_SLEEP": "0.4"}

@@ -10,7 +10,8 @@ import numpy as np
 
 from benchkit import alarms, margins, statistics, steps, verdicts
 from benchkit.alarms import Alarm, Rules
-from benchkit.history import History, Index, Machine, Night, Series
+from benchkit.history import History, Machine, Night, Series
+from benchkit.index import Index
 from benchkit.machines import REFUSE, RULES
 
 RECENT = 10  # nights that make the baseline of the last one

@@ -16,7 +16,8 @@ from typing import Any
 from benchkit import output
 from benchkit.alarms import Alarm, Rules
 from benchkit.errors import UserError
-from benchkit.history import History, Index
+from benchkit.history import History
+from benchkit.index import Index
 from benchkit.site import data
 
 HERE = Path(__file__).parent
