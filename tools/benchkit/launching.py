@@ -148,7 +148,7 @@ def run(program: Program, file: Path, turn: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(file.name + ".partial")
     command = [
-        str(program.path),
+        program.path.name,  # what the result will call its executable: no path of this machine
         *program.flags,
         f"--benchmark_out={partial}",
         "--benchmark_out_format=json",
@@ -158,6 +158,7 @@ def run(program: Program, file: Path, turn: str) -> None:
     try:
         process = subprocess.Popen(
             command,
+            executable=program.path,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
