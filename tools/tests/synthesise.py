@@ -18,12 +18,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchkit import environment
-from benchkit.index import Index
 
 if __name__ == "__main__":
     environment.use_project_python()
 
 import numpy as np
+
+from benchkit.index import Index
 
 START, LAUNCHES = datetime(2026, 1, 1, 2, tzinfo=UTC), 10
 PEAKS = ["Peak/CPU/Fma/real_time", "Peak/CPU/Copy/real_time", "Peak/GPU/Fma/manual_time"]
