@@ -1,6 +1,7 @@
 // Both sides' tables behind one interface; see the header.
 #include "bench/cases.hpp"
 
+#include "cpu/caches.hpp"
 #include "cpu/peers.hpp"
 
 #include <fmt/format.h>
@@ -49,6 +50,13 @@ class GpuRunner final : public Runner {
 };
 
 }  // namespace
+
+std::size_t Machine::last_level_cache(bool on_device) const {
+  // A GPU's driver reports a first-level cache, or none. More than the largest second level known.
+  constexpr std::size_t kGpuCache = 128UL << 20U;
+  if (on_device && session && session->info().type != "CPU") return kGpuCache;
+  return cpu::caches().l3;
+}
 
 Case case_of(const cpu::Variant& variant) {
   return {std::string(variant.name), false, gpu::kFloat32Epsilon,

@@ -32,10 +32,14 @@ class Runner {
   virtual void read_output(Operands& operands) = 0;
 };
 
-/// What cases run on. The session is absent where there is no OpenCL device.
+/// What cases run on; it outlives what was prepared on it. The session is absent where there is no
+/// OpenCL device.
 struct Machine {
   cpu::Workspace workspace;
   std::unique_ptr<gpu::Session> session;
+
+  /// Bytes of the last-level cache of the CPU, or of the device as far as drivers tell it.
+  [[nodiscard]] std::size_t last_level_cache(bool on_device) const;
 };
 
 struct Case {

@@ -56,7 +56,7 @@ void add_context(const Options& options, const gpu::Session* session) {
   AddCustomContext("threads", std::to_string(options.threads));
   AddCustomContext("launch_id", fmt::format("{:08x}", std::random_device{}()));
   AddCustomContext("batch", std::to_string(options.batch));
-  AddCustomContext("cache", "hot");
+  AddCustomContext("cache", options.cold ? "cold" : "hot");
   AddCustomContext("seed", std::to_string(kSeed));
   add_device(session);
 }

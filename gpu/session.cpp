@@ -1,6 +1,8 @@
 // Building, binding and timing on one device; see the header.
 #include "gpu/session.hpp"
 
+#include "gpu/retarget.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -105,10 +107,14 @@ double ClMultiplication::run(int batch) {
     enqueue(ignored, last);
   }
   last.wait();
-  const EventTime time = judge(stamps(first, last), {.timer_ns = timer_ns_});
+  return seconds(first, last, timer_ns_) / batch;
+}
+
+double seconds(const cl::Event& first, const cl::Event& last, double timer_ns) {
+  const EventTime time = judge(stamps(first, last), {.timer_ns = timer_ns});
   if (time.trust == Trust::kInvalid || time.trust == Trust::kTooShort)
     throw DeviceError("no usable time: " + time.why);
-  return time.seconds / batch;
+  return time.seconds;
 }
 
 namespace {
@@ -150,7 +156,7 @@ Session::Session(cl::Device device, Sources sources)
     : device_(std::move(device)),
       sources_(std::move(sources)),
       info_(describe(device_)),
-      limits_(limits(device_)) {
+      limits_(gpu::limits(device_)) {
   reset();
 }
 
@@ -164,6 +170,13 @@ std::string Session::build_options() const {
   return info_.nvidia ? "-cl-std=CL1.2 -cl-nv-verbose" : "-cl-std=CL1.2";
 }
 
+// The same program with its marked lines as instructions: see gpu/retarget.hpp.
+cl::Program Session::retargeted(const cl::Program& program) const {
+  const std::vector<unsigned char> binary = program.getInfo<CL_PROGRAM_BINARIES>().at(0);
+  const std::string ptx = retarget_ptx({binary.begin(), binary.end()});
+  return {context_, {device_}, cl::Program::Binaries{{ptx.begin(), ptx.end()}}};
+}
+
 cl::Program& Session::build(const std::string& kernel, const std::string& options) {
   const auto known = programs_.find(kernel + options);
   if (known != programs_.end()) return known->second;
@@ -172,12 +185,31 @@ cl::Program& Session::build(const std::string& kernel, const std::string& option
                       fmt::format("#line 1 \"{}.cl\"\n{}", kernel, sources_.text(kernel)));
   try {
     program.build(device_, options.c_str());
+    if (sources_.text(kernel).find(kMark) != std::string::npos) {
+      program = retargeted(program);
+      program.build(device_);
+    }
   } catch (const cl::Error& error) {
     if (error.err() != CL_BUILD_PROGRAM_FAILURE) throw;
     throw BuildError(fmt::format("{}.cl does not build with{}:\n{}", kernel, options,
                                  program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_)));
   }
   return programs_.emplace(kernel + options, std::move(program)).first->second;
+}
+
+Resources Session::inspect(const Variant& variant, const Shape& shape) {
+  const std::string name(variant.kernel);
+  cl::Program& program = build(name, build_options() + definitions(variant, shape));
+  const cl::Kernel kernel(program, name.c_str());
+  Resources r = parse_log(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_), name);
+  r.private_bytes = kernel.getWorkGroupInfo<CL_KERNEL_PRIVATE_MEM_SIZE>(device_);
+  r.local_bytes = kernel.getWorkGroupInfo<CL_KERNEL_LOCAL_MEM_SIZE>(device_);
+  if (variant.private_row) r.array_bytes = shape.k * sizeof(float);
+  return r;
+}
+
+cl::Kernel Session::kernel(const std::string& name, const std::string& defines) {
+  return {build(name, build_options() + defines), name.c_str()};
 }
 
 std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const Shape& shape) {

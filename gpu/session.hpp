@@ -5,6 +5,7 @@
 
 #include "gpu/device.hpp"
 #include "gpu/event_time.hpp"
+#include "gpu/resources.hpp"
 #include "gpu/sources.hpp"
 #include "gpu/variants.hpp"
 
@@ -84,6 +85,10 @@ class ClMultiplication : public Multiplication {
   double timer_ns_;
 };
 
+/// Seconds from the START of one finished event to the END of another (or the same one). Throws
+/// DeviceError if their stamps cannot be used.
+double seconds(const cl::Event& first, const cl::Event& last, double timer_ns);
+
 class Session {
  public:
   Session(cl::Device device, Sources sources);
@@ -97,11 +102,20 @@ class Session {
   /// Everything that can refuse happens here, before a launch. Shapes may be empty (m, n or k = 0).
   std::unique_ptr<Multiplication> prepare(const Variant& variant, const Shape& shape);
 
+  /// What the variant's kernel takes, by the driver's answers and NVIDIA's build log; builds it.
+  Resources inspect(const Variant& variant, const Shape& shape);
+
+  /// For measurements that are no product (gpu/peaks): a kernel of kernels/<name>.cl, built with
+  /// `defines` (" -DWIDTH=4"), and what to run it on.
+  cl::Kernel kernel(const std::string& name, const std::string& defines);
+  [[nodiscard]] const cl::Device& device() const { return device_; }
+
   /// A fresh context and queue; programs are built again at their next use.
   void reset();
 
  private:
   cl::Program& build(const std::string& kernel, const std::string& options);
+  cl::Program retargeted(const cl::Program& program) const;
 
   cl::Device device_;
   Sources sources_;

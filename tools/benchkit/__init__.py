@@ -11,6 +11,10 @@ margins     what is too small to care about: defaults and a TOML file
 report      the data of a comparison: settings, verdicts, all of them together
 deciding    numbers of one benchmark → ratio, word, reason, next step
 verdicts    two sides of launches → a report
+roofline    a run's measured ceilings, and every variant below them
+advice      one machine's launches → CPU or GPU, size by size
+counsel     advice → Markdown, JSON, the decision flow
+pictures    rooflines and crossovers (matplotlib)
 within      one run → speed-ups over a baseline
 launching   programs → launches, interleaved
 revisions   git revisions → built programs
