@@ -21,5 +21,15 @@ revisions   git revisions → built programs
 rendering   verdicts → terminal, Markdown, CSV, JSON, JUnit
 page        verdicts → one self-contained HTML page
 options     compare.py's command line, as tables
+night       one night of measuring: families of rows, launches, states
+journal     what happened in a night, one line an event
+conditions  load, governor, clocks and temperature now
+index       result files → an SQLite index that is rebuilt at will
+history     the index → nights in order and series over them
+branch      what git knows: the order of commits, what lies between two
+steps       a series → the nights at which its level changed (ruptures)
+alarms      a history → steps with a state, a cause and what else changed
+site        history and alarms → a static site
+exports     history and alarms → what other systems read
 environment, errors, output: the edge of every script
 """

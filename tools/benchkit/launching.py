@@ -38,6 +38,7 @@ class Program:
 
     path: Path
     flags: tuple[str, ...] = ()
+    limit: float | None = None  # seconds a launch may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def run(program: Program, file: Path, turn: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(file.name + ".partial")
     command = [
-        str(program.path),
+        program.path.name,  # what the result will call its executable: no path of this machine
         *program.flags,
         f"--benchmark_out={partial}",
         "--benchmark_out_format=json",
@@ -157,6 +158,7 @@ def run(program: Program, file: Path, turn: str) -> None:
     try:
         process = subprocess.Popen(
             command,
+            executable=program.path,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -166,12 +168,14 @@ def run(program: Program, file: Path, turn: str) -> None:
     except OSError as error:
         raise UserError(f"{program.path}: cannot be run: {error.strerror}") from error
     try:
-        _, errors = process.communicate()
-    except KeyboardInterrupt:
-        os.killpg(process.pid, signal.SIGTERM)
+        _, errors = process.communicate(timeout=program.limit)
+    except (KeyboardInterrupt, subprocess.TimeoutExpired) as stop:
+        os.killpg(process.pid, signal.SIGTERM if program.limit is None else signal.SIGKILL)
         process.wait()
         partial.unlink(missing_ok=True)
-        raise
+        if isinstance(stop, KeyboardInterrupt):
+            raise
+        raise UserError(f"{program.path}: was ended after {program.limit:g} s") from stop
     _check(program, process.returncode, errors.decode(errors="replace"), partial)
     partial.replace(file)
 

@@ -67,6 +67,10 @@ class Repository:
                 f"{new[:12]} has no earlier commit to compare with; name BASE"
             ) from error
 
+    def git(self, *arguments: str) -> str:
+        """What a git command prints; UserError with its message when it fails."""
+        return _git(self.root, *arguments)
+
     def describe(self, commit: str) -> str:
         return _git(self.root, "log", "-1", "--format=%h (%s)", commit)
 

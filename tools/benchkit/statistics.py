@@ -77,7 +77,7 @@ def compare(base: Sequence[float], new: Sequence[float], confidence: float = 0.9
     if min(len(base), len(new)) < 2:
         return Ratio(of_medians, estimate, None, None, None, "1 sample: no test")
     p, test = _mann_whitney(base, new)
-    cut = _mann_whitney_cut(len(base), len(new), confidence)
+    cut = interval_cut(len(base), len(new), confidence)
     if cut is None:
         return Ratio(of_medians, estimate, None, None, p, test)
     low, high = differences[cut], differences[-1 - cut]
@@ -98,7 +98,7 @@ def _mann_whitney(base: Sequence[float], new: Sequence[float]) -> tuple[float, s
 
 
 @lru_cache(maxsize=256)
-def _mann_whitney_cut(base: int, new: int, confidence: float) -> int | None:
+def interval_cut(base: int, new: int, confidence: float) -> int | None:
     """How many of the sorted pairwise differences lie outside the interval at each end."""
     from scipy import stats
 
@@ -190,7 +190,7 @@ def _permutation_within(values: Sequence[float], sizes: Sequence[int], first: in
     for size in sizes:
         block, take = ranks[start : start + size], first or size // 2
         observed += int(block[:take].sum())
-        total = np.convolve(total, _sums(block, take))
+        total = np.convolve(total, _sums(tuple(sorted(block.tolist())), take))
         start += size
     sums = np.arange(len(total))
     centre = float((sums * total).sum() / total.sum())
@@ -198,7 +198,8 @@ def _permutation_within(values: Sequence[float], sizes: Sequence[int], first: in
     return min(1.0, float(total[extreme].sum() / total.sum()))
 
 
-def _sums(ranks: "Sequence[int]", take: int) -> "object":
+@lru_cache(maxsize=1024)  # without ties one block has the same ranks in every benchmark
+def _sums(ranks: tuple[int, ...], take: int) -> object:
     """How many subsets of `take` ranks have each sum."""
     import numpy as np
 

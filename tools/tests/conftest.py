@@ -16,6 +16,7 @@ sys.path[:0] = [str(TOOLS), str(TOOLS / "tests")]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: simulations of minutes; run with -m slow")
+    config.addinivalue_line("markers", "browser: needs chromium; -m 'not browser' leaves them out")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,6 +60,26 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return done
 
     return run
+
+
+@pytest.fixture
+def git_commits():
+    """Makes a repository with some commits, subjects "0", "1", …; gives their ids, oldest first."""
+
+    def make(folder: Path, count: int) -> list[str]:
+        folder.mkdir()
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+
+        def git(*words: str) -> str:
+            command = ["git", "-C", str(folder), *identity, *words]
+            return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+        git("init", "-q")
+        for i in range(count):
+            git("commit", "-q", "--allow-empty", "-m", str(i))
+        return git("rev-list", "--reverse", "HEAD").split()
+
+    return make
 
 
 def in_this_process(command: list[str]) -> subprocess.CompletedProcess:

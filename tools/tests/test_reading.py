@@ -332,3 +332,12 @@ def test_any_damage_is_read_or_refused(position: int, junk: bytes) -> None:
         except UserError:
             continue
         assert len(launch.rows) <= 2
+
+
+def test_before_1_8_the_message_says_what_is_a_skip() -> None:
+    said = {"skipped: no device": ("skipped", "no device"), "failed: NaN": ("error", "NaN")}
+    for message, outcome in said.items():
+        row = entry("a", 0.0, error_occurred=True, error_message=message)
+        (read_row,) = parse(document([row])).rows
+        assert (read_row.status, read_row.message) == outcome
+        assert read_row.seconds is None
