@@ -118,8 +118,9 @@ std::string name(Bound bound) {
 Explanation explain(const KernelFacts& f, const DeviceRoofs& d) {
   const auto [bound, least] = highest(f, d);
   const double share = f.seconds > 0 ? least / f.seconds : 0;
-  const std::string roof = fmt::format("{} take at least {:.0f} % of the time at the measured rate",
-                                       amount(bound, f), 100 * share);
+  const std::string roof =
+      fmt::format("{} take at least {:.0f} % of the time at the {}", amount(bound, f), 100 * share,
+                  bound == Bound::kLatency ? "nominal clock" : "measured rate");
   const std::string array = outside_registers(f) > 0 ? "; " + private_evidence(f) : "";
   if (share >= kDecides) return {bound, share, roof + array};
   const std::string rest =
