@@ -1,7 +1,10 @@
 # Writes OUTPUT, a header with the facts of this build; run at every build, rewritten on a change.
 execute_process(COMMAND git rev-parse HEAD WORKING_DIRECTORY ${SOURCE}
   OUTPUT_VARIABLE sha OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE no_git)
-if(no_git)
+if(GIT_SHA)
+  set(sha ${GIT_SHA})
+  set(dirty false)
+elseif(no_git)
   set(sha unknown)
   set(dirty unknown)
 else()

@@ -1,9 +1,13 @@
 // Both sides' tables behind one interface; see the header.
 #include "bench/cases.hpp"
 
+#include "cpu/caches.hpp"
 #include "cpu/peers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <stdexcept>
 
 namespace bench {
 
@@ -20,8 +24,8 @@ class CpuRunner final : public Runner {
     product_.b = o.b.data();
   }
   void write_output(Operands& o) override { product_.c = o.c(); }
-  std::optional<double> run() override {
-    variant_.run(product_, workspace_);
+  std::optional<double> run(int batch) override {
+    for (int i = 0; i < batch; ++i) variant_.run(product_, workspace_);
     return std::nullopt;
   }
   void read_output(Operands&) override {}
@@ -38,7 +42,7 @@ class GpuRunner final : public Runner {
 
   void write_inputs(const Operands& o) override { product_->write_inputs(o.a, o.b); }
   void write_output(Operands& o) override { product_->write_output(o.guarded_c); }
-  std::optional<double> run() override { return product_->run(); }
+  std::optional<double> run(int batch) override { return product_->run(batch); }
   void read_output(Operands& o) override { product_->read_output(o.guarded_c); }
 
  private:
@@ -46,6 +50,13 @@ class GpuRunner final : public Runner {
 };
 
 }  // namespace
+
+std::size_t Machine::last_level_cache(bool on_device) const {
+  // A GPU's driver reports a first-level cache, or none. More than the largest second level known.
+  constexpr std::size_t kGpuCache = 128UL << 20U;
+  if (on_device && session && session->info().type != "CPU") return kGpuCache;
+  return cpu::caches().l3;
+}
 
 Case case_of(const cpu::Variant& variant) {
   return {std::string(variant.name), false, gpu::kFloat32Epsilon,
@@ -62,11 +73,34 @@ Case case_of(const gpu::Variant& variant) {
           }};
 }
 
+Case case_of(const gpu::Peer& peer) {
+  return {peer.name, true, peer.epsilon,
+          [peer](Machine& machine, const Shape& shape) -> std::unique_ptr<Runner> {
+            if (!machine.session) throw gpu::Unsupported("there is no OpenCL device");
+            return std::make_unique<GpuRunner>(peer.prepare(*machine.session, shape));
+          }};
+}
+
+namespace {
+
+std::vector<Case> peer_cases(const std::string& library) {
+  std::vector<Case> rows;
+  if (const auto row = cpu::find_peer(library)) rows.push_back(case_of(*row));
+  for (const auto& row : gpu::find_peers(library)) rows.push_back(case_of(row));
+  if (rows.empty())
+    throw std::invalid_argument(
+        fmt::format("the peer {} is no library that this suite can call", library));
+  return rows;
+}
+
+}  // namespace
+
 std::vector<Case> cases(std::span<const std::string> peers) {
   std::vector<Case> all;
   for (const auto& variant : cpu::variants()) all.push_back(case_of(variant));
-  for (const auto& peer : cpu::peer_variants(peers)) all.push_back(case_of(peer));
   for (const auto& variant : gpu::variants()) all.push_back(case_of(variant));
+  for (const auto& library : peers)
+    for (auto& row : peer_cases(library)) all.push_back(std::move(row));
   std::ranges::stable_sort(all, {}, [](const Case& row) { return op_of(row.variant); });
   return all;
 }

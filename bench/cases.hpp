@@ -4,6 +4,7 @@
 
 #include "bench/problem.hpp"
 #include "cpu/cpu.hpp"
+#include "gpu/peers.hpp"
 #include "gpu/session.hpp"
 
 #include <functional>
@@ -24,16 +25,21 @@ class Runner {
   virtual void write_inputs(const Operands& operands) = 0;
   /// The same for C with its guards, so that what was poisoned on the host is poisoned there.
   virtual void write_output(Operands& operands) = 0;
-  /// C = A·B once, blocking. Seconds by the device's clock, or none where the host's is the clock.
-  virtual std::optional<double> run() = 0;
+  /// C = A·B, `batch` times back to back, blocking. Seconds of one product by the device's clock,
+  /// or none where the host's is the clock.
+  virtual std::optional<double> run(int batch) = 0;
   /// C with its guards comes back into the operands.
   virtual void read_output(Operands& operands) = 0;
 };
 
-/// What cases run on. The session is absent where there is no OpenCL device.
+/// What cases run on; it outlives what was prepared on it. The session is absent where there is no
+/// OpenCL device.
 struct Machine {
   cpu::Workspace workspace;
   std::unique_ptr<gpu::Session> session;
+
+  /// Bytes of the last-level cache of the CPU, or of the device as far as drivers tell it.
+  [[nodiscard]] std::size_t last_level_cache(bool on_device) const;
 };
 
 struct Case {
@@ -46,9 +52,11 @@ struct Case {
 
 Case case_of(const cpu::Variant& variant);
 Case case_of(const gpu::Variant& variant);
+Case case_of(const gpu::Peer& peer);
 
-/// Every row of cpu::variants() and gpu::variants(), and one for each peer, the matrix product
-/// first. Throws std::invalid_argument for a peer that cannot be loaded.
+/// Every row of cpu::variants() and gpu::variants(), then those of the peers (libraries to load, by
+/// name or path); the matrix product first. Throws std::invalid_argument for a peer that cannot be
+/// loaded or that is no library we know.
 std::vector<Case> cases(std::span<const std::string> peers = {});
 
 }  // namespace bench

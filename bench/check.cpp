@@ -90,7 +90,7 @@ void run_once(const Case& subject, Operands& operands) {
   bench::poison(operands);
   runner->write_inputs(operands);
   runner->write_output(operands);
-  runner->run();
+  runner->run(1);
   runner->read_output(operands);
 }
 

@@ -55,7 +55,8 @@ void add_context(const Options& options, const gpu::Session* session) {
   AddCustomContext("isa", cpu::isa());
   AddCustomContext("threads", std::to_string(options.threads));
   AddCustomContext("launch_id", fmt::format("{:08x}", std::random_device{}()));
-  AddCustomContext("cache", "hot");
+  AddCustomContext("batch", std::to_string(options.batch));
+  AddCustomContext("cache", options.cold ? "cold" : "hot");
   AddCustomContext("seed", std::to_string(kSeed));
   add_device(session);
 }

@@ -30,18 +30,19 @@ inline void fail_with_reason(benchmark::State& state, const std::string& reason)
 
 enum class Outcome { kMeasured, kSkipped, kFailed };
 
+/// Why a run was not measured; empty if it was.
+template <class Run>
+std::string reason(const Run& run) {
+  if constexpr (requires { run.skip_message; })
+    return static_cast<int>(run.skipped) != 0 ? run.skip_message : std::string();
+  else
+    return run.error_occurred ? run.error_message : std::string();
+}
+
 template <class Run>
 Outcome outcome(const Run& run) {
-  bool stopped = false;
-  std::string message;
-  if constexpr (requires { run.skip_message; }) {
-    stopped = static_cast<int>(run.skipped) != 0;
-    message = run.skip_message;
-  } else {
-    stopped = run.error_occurred;
-    message = run.error_message;
-  }
-  if (!stopped) return Outcome::kMeasured;
+  const std::string message = reason(run);
+  if (message.empty()) return Outcome::kMeasured;
   return message.starts_with("skipped: ") ? Outcome::kSkipped : Outcome::kFailed;
 }
 

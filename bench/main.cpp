@@ -1,11 +1,13 @@
 // The program: flags in, rows out. The one place where errors become exit codes:
 // 0 all selected rows measured or skipped with a reason, 1 a row failed or nothing was selected,
 // 2 bad usage.
+#include "bench/conditions.hpp"
 #include "bench/context.hpp"
 #include "bench/options.hpp"
-#include "bench/peak.hpp"
 #include "bench/reporting.hpp"
+#include "bench/selftest.hpp"
 #include "bench/suite.hpp"
+#include "build_info.hpp"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -60,6 +62,27 @@ void print_header(const Options& options, const gpu::Session* session) {
              info.type == "CPU" ? " (a CPU, through OpenCL)" : "");
 }
 
+// What speaks against trusting this run: to stderr, and into the results.
+void examine(const Options& options, bench::Machine& machine) {
+  bench::Conditions conditions = bench::read_conditions();
+  conditions.build_type = build_info::kBuildType;
+  conditions.threads = options.threads;
+  conditions.allowed_threads = cpu::allowed_threads();
+  const auto lines = bench::warnings(conditions);
+  for (const auto& line : lines) fmt::print(stderr, "bench: warning: {}\n", line);
+  benchmark::AddCustomContext("warnings", fmt::format("{}", fmt::join(lines, "; ")));
+  const auto clocks = bench::test_clocks(machine, false);
+  if (!bench::agree(clocks))
+    fmt::print(stderr, "bench: warning: the clocks disagree: {}\n", bench::summary(clocks));
+  benchmark::AddCustomContext("selftest", bench::summary(clocks));
+}
+
+int selftest(bench::Machine& machine) {
+  const auto clocks = bench::test_clocks(machine, true);
+  fmt::print("{}", bench::table(clocks));
+  return bench::agree(clocks) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 // Hands the arguments to the library; whatever it does not know is bad usage.
 void initialize_library(const Options& options, char* program) {
   std::vector<std::string> texts = options.benchmark_args;
@@ -95,33 +118,39 @@ std::vector<bench::Case> load_cases(const Options& options) {
 }
 
 int run(const Options& options, char* program) {
+  bench::selected(options.explain.value_or(""), "");
   bench::selected(options.filter, "");  // a broken expression is bad usage, said before any work
   initialize_library(options, program);
   const std::vector<bench::Case> cases = load_cases(options);
   if (options.list_tests) {  // what there is, without asking any device
     bench::Suite suite(options, cases, {cpu::Workspace(options.threads), nullptr});
     suite.register_rows(true);
-    cpu::Workspace peak_workspace(options.threads);
-    bench::register_peaks(peak_workspace);
     return benchmark::RunSpecifiedBenchmarks() > 0 ? EXIT_SUCCESS : report(options, {}, 0);
   }
+  // NVIDIA's compiler says nothing about kernels that come from its cache.
+  if (options.explain) setenv("CUDA_CACHE_DISABLE", "1", 0);
   auto session = open_session(options);
   bench::add_context(options, session.get());
   print_header(options, session.get());
   const bool gpu = session != nullptr;
-  bench::Suite suite(options, cases, {cpu::Workspace(options.threads), std::move(session)});
+  bench::Machine machine{cpu::Workspace(options.threads), std::move(session)};
+  if (options.selftest) return selftest(machine);
+  examine(options, machine);
+  bench::Suite suite(options, cases, std::move(machine));
   suite.register_rows(gpu);
-  cpu::Workspace peak_workspace(options.threads);
-  bench::register_peaks(peak_workspace);
 
   bench::Ledger ledger;
-  bench::Bookkeeper display(*benchmark::CreateDefaultDisplayReporter(), &ledger);
+  bench::Complaints complaints;
+  benchmark::BenchmarkReporter* const rows =
+      options.explain ? &complaints : benchmark::CreateDefaultDisplayReporter();
+  bench::Bookkeeper display(*rows, &ledger);
   const auto to_file = bench::file_reporter(options.out_format);
   bench::Bookkeeper file(*to_file, nullptr);
   std::signal(SIGTERM, interrupted);
   std::signal(SIGINT, interrupted);
   const auto matched =
       benchmark::RunSpecifiedBenchmarks(&display, options.out.empty() ? nullptr : &file);
+  if (options.explain && ledger.measured > 0) fmt::print("{}", suite.explanation());
   return report(options, ledger, matched);
 }
 

@@ -118,11 +118,27 @@ Options parse(int argc, const char* const* argv) {
                  "seconds a row may take: a case predicted to take longer is skipped; 0: no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--batch", options.batch,
+                 "launches back to back that a kernel's time is the mean of; default 1")
+      ->check(CLI::Range(1, 10000));
   app.add_option("--peers", options.peers,
-                 "libraries to compare with, for example libopenblas.so.0,libdnnl.so.2")
+                 "libraries to compare with, by name or path: libopenblas.so.0,libclblast.so.1,...")
       ->delimiter(',');
   app.add_option("--kernels", options.kernels, "read the kernels from this folder of .cl files")
       ->check(CLI::ExistingDirectory);
+  std::string cache = "hot";
+  app.add_option("--cache", cache,
+                 "hot: every run finds its operands where the last one left them; cold: outside\n"
+                 "the last-level cache, displaced by copies of the same operands")
+      ->check(CLI::IsMember({"hot", "cold"}))
+      ->capture_default_str();
+  app.add_flag("--selftest", options.selftest,
+               "test the clocks with launches of known length and end; 0 if they agree within 3 %");
+  std::string explain;
+  const auto* const explained = app.add_flag(
+      "--explain{all}", explain,
+      "measure the kernels whose row matches (--explain=REGEX) and print what each takes from the\n"
+      "device, its likeliest bound and the evidence");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -131,6 +147,10 @@ Options parse(int argc, const char* const* argv) {
   } catch (const CLI::Error& error) {
     throw Usage(error.what());
   }
+  options.cold = cache == "cold";
+  if (options.cold && options.batch > 1)
+    throw Usage("--cache=cold measures single launches: a batch finds its operands in the cache");
+  if (explained->count() > 0) options.explain = explain;
   std::ranges::sort(options.sizes);
   options.sizes.erase(std::unique(options.sizes.begin(), options.sizes.end()), options.sizes.end());
   take_benchmark_args(app.remaining(), options);
@@ -145,8 +165,7 @@ bool selected(const std::string& filter, const std::string& name) {
     const std::regex expression(negated ? filter.substr(1) : filter, std::regex::extended);
     return std::regex_search(name, expression) != negated;
   } catch (const std::regex_error& error) {
-    throw Usage(
-        fmt::format("--benchmark_filter={} is no regular expression: {}", filter, error.what()));
+    throw Usage(fmt::format("the filter {} is no regular expression: {}", filter, error.what()));
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,10 +18,14 @@ struct Options {
   std::string device;  // index or substring; empty: the default choice
   bool list_devices = false;
   bool list_tests = false;
+  bool selftest = false;
+  bool cold = false;  // every timed run finds its operands outside the last-level cache
+  std::optional<std::string> explain;  // names of variants to explain, a regular expression
   std::vector<std::size_t> sizes{256, 512, 1024, 2048};
   int threads = 0;
   double budget = 3;               // seconds that one row may take; 0: no limit
-  std::vector<std::string> peers;  // libraries to compare with: names or paths
+  int batch = 1;                   // launches between the two stamps of a kernel's time
+  std::vector<std::string> peers;  // libraries, by name or path
   std::string kernels;             // folder of .cl files; empty: the embedded ones
   std::string filter;              // as given to --benchmark_filter
   std::string out;                 // where --benchmark_out is to end up; empty: nowhere

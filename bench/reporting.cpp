@@ -1,7 +1,10 @@
 // Reporters; see the header.
 #include "bench/reporting.hpp"
 
+#include "bench/conditions.hpp"
 #include "bench/library.hpp"
+
+#include <fmt/format.h>
 
 namespace bench {
 
@@ -36,7 +39,24 @@ void Bookkeeper::ReportRuns(const std::vector<Run>& runs) {
     }
     run.counters.erase(launches);
   }
+  if (ledger_ != nullptr) report_drift(runs);
   inner_.ReportRuns(corrected);
+}
+
+// The repetitions of one row arrive together, in the order of measuring, aggregates after them.
+void Bookkeeper::report_drift(const std::vector<Run>& runs) {
+  std::vector<double> seconds;
+  for (const Run& run : runs)
+    if (run.run_type == Run::RT_Iteration && outcome(run) == Outcome::kMeasured)
+      seconds.push_back(run.real_accumulated_time / static_cast<double>(run.iterations));
+  const std::string line = runs.empty() ? "" : drift(runs.front().run_name.str(), seconds);
+  if (!line.empty()) fmt::print(stderr, "bench: {}\n", line);
+}
+
+void Complaints::ReportRuns(const std::vector<Run>& runs) {
+  for (const Run& run : runs)
+    if (outcome(run) != Outcome::kMeasured)
+      fmt::print(stderr, "{}: {}\n", run.benchmark_name(), reason(run));
 }
 
 std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string& format) {

@@ -28,8 +28,17 @@ class Bookkeeper final : public benchmark::BenchmarkReporter {
   void Finalize() override { inner_.Finalize(); }
 
  private:
+  static void report_drift(const std::vector<Run>& runs);
+
   benchmark::BenchmarkReporter& inner_;
   Ledger* ledger_;
+};
+
+/// Says nothing but why a row was not measured, and that on stderr.
+class Complaints final : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override;
 };
 
 /// The library's reporter for --benchmark_out_format.

@@ -1,14 +1,17 @@
 // Registration, proof and timing; see the header.
 #include "bench/suite.hpp"
 
+#include "bench/facts.hpp"
 #include "bench/library.hpp"
 #include "bench/reporting.hpp"
+#include "bench/rotation.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace bench {
 
@@ -24,6 +27,8 @@ double seconds_since(Clock::time_point begin) {
 constexpr double kLeastProducts = 3;
 constexpr std::size_t kProbe = 128;
 constexpr double kWarmUpSeconds = 0.02;
+// Making one takes some 100 us on a device: half a second before a row of cold caches begins.
+constexpr std::size_t kMostCopies = 4096;
 // Below this the overhead of a launch fills the wall time, which then says nothing of the event.
 constexpr double kWallCheckNs = 1e6;
 
@@ -41,11 +46,34 @@ std::string clock_text(double seconds) {
 
 // Counters are the same set on every row, also on those that fail: the library's CSV needs it.
 // Rates over the row's own clock, whichever that is.
-void set_counters(benchmark::State& state, const Shape& shape) {
+void set_counters(benchmark::State& state, const Work& work) {
   constexpr auto kRate = benchmark::Counter::kIsIterationInvariantRate;
-  state.counters["GFLOP/s"] = benchmark::Counter(flops(shape) * 1e-9, kRate);
-  state.counters["GB/s"] = benchmark::Counter(bytes(shape) * 1e-9, kRate);
+  state.counters["GFLOP/s"] = benchmark::Counter(work.flops * 1e-9, kRate);
+  state.counters["GB/s"] = benchmark::Counter(work.bytes * 1e-9, kRate);
+  state.counters["FLOP/byte"] = work.intensity();
+  state.counters["% of roof"] = 0;
   state.counters[kLaunches] = 0;
+}
+
+// Runs until caches, clocks and compilers have settled. Mean wall time of a run.
+template <class Run>
+double warm_up(const Run& run) {
+  const auto begin = Clock::now();
+  double runs = 0;
+  do {
+    run();
+    ++runs;
+  } while (seconds_since(begin) < kWarmUpSeconds);
+  return seconds_since(begin) / runs;
+}
+
+std::string row_name(const std::string& family, std::size_t n, bool by_events) {
+  return fmt::format("{}/n:{}/{}", family, n, by_events ? "manual_time" : "real_time");
+}
+
+Work work_of(const Row& row) {
+  const Shape shape = square(op_of(row.subject->variant), row.n);
+  return {flops(shape), bytes(shape)};
 }
 
 }  // namespace
@@ -57,43 +85,75 @@ Problem::Problem(const Shape& shape)
 
 std::string Row::family() const { return subject->variant + (end_to_end ? "/EndToEnd" : ""); }
 
-std::string Row::name() const {
-  return fmt::format("{}/n:{}/{}", family(), n, by_events() ? "manual_time" : "real_time");
-}
+std::string Row::name() const { return row_name(family(), n, by_events()); }
 
 Suite::Suite(const Options& options, std::vector<Case> cases, Machine machine)
-    : options_(options), cases_(std::move(cases)), machine_(std::move(machine)) {}
+    : options_(options),
+      cases_(std::move(cases)),
+      ceilings_(ceilings(options.threads)),
+      machine_(std::move(machine)) {}
 
 void Suite::register_rows(bool gpu) {
+  for (const Ceiling& row : ceilings_)
+    if ((gpu || !row.on_device) && !options_.explain)
+      register_row(row.name, row.n, row.by_events,
+                   [this, &row](benchmark::State& state) { this->measure(state, row); });
   for (const Case& subject : cases_) {
     if (subject.on_device && !gpu) continue;
     for (const bool end_to_end : {false, true}) {
       if (end_to_end && !subject.on_device) continue;
       for (const std::size_t n : options_.sizes) {
         const Row row{&subject, n, end_to_end};
-        auto* const benchmark = benchmark::RegisterBenchmark(
-            row.family().c_str(),
-            [this, row](benchmark::State& state) { this->measure(state, row); });
-        benchmark->ArgName("n")->Arg(static_cast<std::int64_t>(n))->Unit(benchmark::kMicrosecond);
-        row.by_events() ? benchmark->UseManualTime() : benchmark->UseRealTime();
-        if (selected(options_.filter, row.name())) ++selected_rows_;
+        if (options_.explain && !(row.by_events() && selected(*options_.explain, row.name())))
+          continue;
+        register_row(row.family(), n, row.by_events(),
+                     [this, row](benchmark::State& state) { this->measure(state, row); });
       }
     }
   }
 }
 
-// The edge where every error of a row is caught: it becomes that row's reason, the others run.
+void Suite::register_row(const std::string& family, std::size_t n, bool by_events,
+                         std::function<void(benchmark::State&)> measure) {
+  auto* const benchmark = benchmark::RegisterBenchmark(family.c_str(), std::move(measure));
+  benchmark->ArgName("n")->Arg(static_cast<std::int64_t>(n))->Unit(benchmark::kMicrosecond);
+  by_events ? benchmark->UseManualTime() : benchmark->UseRealTime();
+  if (selected(options_.filter, row_name(family, n, by_events))) ++selected_rows_;
+}
+
 void Suite::measure(benchmark::State& state, const Row& row) {
-  const Shape shape = square(op_of(row.subject->variant), row.n);
-  set_counters(state, shape);
-  try {
+  set_counters(state, work_of(row));
+  at_the_edge(state, [&] {
     set_stage(row);
-    if (row.by_events())
-      time_kernel(state, *runner_);
-    else if (row.end_to_end)
-      time_end_to_end(state, *runner_, problem(op_of(row.subject->variant), row.n));
-    else
-      time_host(state, *runner_);
+    const int batch = row.by_events() ? options_.batch : 1;
+    const Run run = [this, batch] { return runner_->run(batch).value_or(0); };
+    Problem& data = problem(op_of(row.subject->variant), row.n);
+    const Run transfer_and_run = [this, &data] {
+      runner_->write_inputs(data.timed);
+      runner_->run(1);
+      runner_->read_output(data.timed);
+      return 0.0;
+    };
+    const double seconds = row.by_events()
+                               ? time_kernel(state, run, batch)
+                               : time_host(state, row.end_to_end ? transfer_and_run : run);
+    hold_against_the_roof(state, row, seconds);
+  });
+}
+
+void Suite::measure(benchmark::State& state, const Ceiling& row) {
+  set_counters(state, {});
+  at_the_edge(state, [&] {
+    set_stage(row);
+    set_counters(state, {peak_.flops, peak_.bytes});
+    row.by_events ? time_kernel(state, peak_.run, 1) : time_host(state, peak_.run);
+  });
+}
+
+// The edge where every error of a row is caught: it becomes that row's reason, the others run.
+void Suite::at_the_edge(benchmark::State& state, const std::function<void()>& measurement) {
+  try {
+    measurement();
     return;
   } catch (const gpu::Unsupported& reason) {
     skip_with_reason(state, reason.what());
@@ -104,11 +164,13 @@ void Suite::measure(benchmark::State& state, const Row& row) {
   } catch (const cl::Error& error) {
     fail_with_reason(state, gpu::describe(error));
     runner_.reset();
+    peak_ = {};
     machine_.session->reset();  // NVIDIA: every later call of this context fails
   } catch (const std::exception& error) {
     fail_with_reason(state, error.what());
   }
   runner_.reset();
+  peak_ = {};
   current_.clear();
 }
 
@@ -117,21 +179,85 @@ void Suite::set_stage(const Row& row) {
   if (current_ == row.name()) return;
   current_ = row.name();
   runner_.reset();
-  report_progress(row);
+  peak_ = {};
+  report_progress(row.name());
   refuse_if_too_long(row);
   const Op op = op_of(row.subject->variant);
   runner_ = row.subject->prepare(machine_, square(op, row.n));
   Problem& data = problem(op, row.n);
   prove(row, *runner_, data);
-  runner_->write_inputs(data.timed);
-  runner_->write_output(data.timed);
-  const auto begin = Clock::now();
-  double products = 0;
-  do {
-    runner_->run();
-    ++products;
-  } while (seconds_since(begin) < kWarmUpSeconds);
-  seconds_[row.subject->variant][row.n] = seconds_since(begin) / products;
+  if (options_.cold) {
+    rotate(row, data);
+  } else {
+    runner_->write_inputs(data.timed);
+    runner_->write_output(data.timed);
+  }
+  seconds_[row.subject->variant][row.n] = warm_up([this] { runner_->run(1); });
+}
+
+void Suite::rotate(const Row& row, const Problem& data) {
+  const bool on_device = row.subject->on_device;
+  const Shape& shape = data.timed.shape;
+  const std::size_t memory = on_device ? machine_.session->device_limits().memory / 4
+                                       : std::numeric_limits<std::size_t>::max();
+  const std::size_t cache = machine_.last_level_cache(on_device);
+  const auto count = copies(bytes(shape), cache, memory);
+  if (count > kMostCopies)
+    throw gpu::Unsupported(
+        fmt::format("{} copies of such small operands displace a cache of {} MiB, at most {} are "
+                    "made; choose a larger n",
+                    count, cache >> 20U, kMostCopies));
+  runner_ =
+      rotating([&] { return row.subject->prepare(machine_, shape); }, data.timed, count, on_device);
+}
+
+// A ceiling is proven by the result of its warm-up.
+void Suite::set_stage(const Ceiling& row) {
+  const std::string name = row_name(row.name, row.n, row.by_events);
+  if (current_ == name) return;
+  current_ = name;
+  runner_.reset();
+  report_progress(name);
+  peak_ = row.prepare(machine_);
+  warm_up(peak_.run);
+  const std::string fault = peak_.fault();
+  if (!fault.empty()) throw WrongResult(fault);
+}
+
+// A row that beats its roof is measured against a fresh one before it is called impossible: the
+// machine may have been busy when the roof was taken.
+void Suite::hold_against_the_roof(benchmark::State& state, const Row& row, double seconds) {
+  const bool on_device = row.subject->on_device;
+  if (row.by_events()) note(row, seconds);
+  Roofs roofs = roofs_.roofs(machine_, on_device);
+  const Work work = work_of(row);
+  if (on_matrix_units(row.subject->variant)) roofs.flops = 0;
+  if (!remark(work, roofs, seconds).empty()) {
+    const double flops = roofs.flops;
+    roofs = roofs_.again(machine_, on_device);
+    if (flops == 0) roofs.flops = 0;
+  }
+  state.counters["% of roof"] = percent_of_roof(work, roofs, seconds);
+  const std::string label = remark(work, roofs, seconds);
+  if (!label.empty()) state.SetLabel(label);
+}
+
+// The library measures a row several times; the last is the longest.
+void Suite::note(const Row& row, double seconds) {
+  const bool again = !kernel_seconds_.empty() && kernel_seconds_.back().first.name() == row.name();
+  if (again) kernel_seconds_.pop_back();
+  kernel_seconds_.emplace_back(row, seconds);
+}
+
+std::string Suite::explanation() {
+  std::vector<KernelFacts> facts;
+  for (const auto& [row, seconds] : kernel_seconds_) {
+    const auto all = gpu::variants();
+    const auto variant = std::ranges::find(all, row.subject->variant, &gpu::Variant::name);
+    if (variant != all.end())
+      facts.push_back(kernel_facts(*machine_.session, *variant, row.n, seconds));
+  }
+  return explanation_table(facts, device_roofs(machine_, roofs_.roofs(machine_, true)));
 }
 
 void Suite::prove(const Row& row, Runner& runner, Problem& data) {
@@ -142,7 +268,7 @@ void Suite::prove(const Row& row, Runner& runner, Problem& data) {
     poison(data.exact);
     runner.write_inputs(data.exact);
     runner.write_output(data.exact);
-    runner.run();
+    runner.run(1);
     runner.read_output(data.exact);
     verdict = fault(data.exact, data.expected).value_or("");
   }
@@ -173,9 +299,9 @@ double Suite::probe(const Case& subject, std::size_t n) {
   Problem& data = problem(op, n);
   runner->write_inputs(data.timed);
   runner->write_output(data.timed);
-  runner->run();  // compiles, on some devices
+  runner->run(1);  // compiles, on some devices
   const auto begin = Clock::now();
-  runner->run();
+  runner->run(1);
   return seconds_since(begin);
 }
 
@@ -183,7 +309,7 @@ double Suite::probe(const Case& subject, std::size_t n) {
 // its overhead would be repeated for minutes. Once the wall time of this call is used up, the
 // remaining iterations are credited with the mean of those that ran, and the counter tells the
 // reporter how many did: mean and iterations in the results are those of real launches.
-void Suite::time_kernel(benchmark::State& state, Runner& runner) const {
+double Suite::time_kernel(benchmark::State& state, const Run& run, int batch) const {
   const double most_wall = std::max(1.0, 5 * options_.min_time);
   const auto begin = Clock::now();
   benchmark::IterationCount launches = 0;
@@ -195,7 +321,7 @@ void Suite::time_kernel(benchmark::State& state, Runner& runner) const {
       state.SetIterationTime(sum / static_cast<double>(launches) * static_cast<double>(credited));
       continue;
     }
-    const double time = *runner.run();
+    const double time = run();
     sum += time;
     ++launches;
     state.SetIterationTime(time);
@@ -205,38 +331,35 @@ void Suite::time_kernel(benchmark::State& state, Runner& runner) const {
   }
   const auto count = static_cast<double>(launches);
   state.counters[kLaunches] = count;
-  const double wall_ns = wall / count * 1e9;
+  const double wall_ns = wall / count / batch * 1e9;
   const std::string why =
       gpu::doubt(sum / count * 1e9, {.wall_ns = wall_ns > kWallCheckNs ? wall_ns : 0});
   if (!why.empty()) state.SetLabel("suspicious: " + why);
+  return sum / count;
 }
 
-void Suite::time_end_to_end(benchmark::State& state, Runner& runner, Problem& data) const {
+double Suite::time_host(benchmark::State& state, const Run& run) {
+  const auto begin = Clock::now();
+  benchmark::IterationCount runs = 0;
   while (state.KeepRunning()) {
-    runner.write_inputs(data.timed);
-    runner.run();
-    runner.read_output(data.timed);
-  }
-}
-
-void Suite::time_host(benchmark::State& state, Runner& runner) const {
-  while (state.KeepRunning()) {
-    runner.run();
+    run();
     benchmark::ClobberMemory();
+    ++runs;
   }
+  return seconds_since(begin) / static_cast<double>(std::max<benchmark::IterationCount>(runs, 1));
 }
 
 Problem& Suite::problem(Op op, std::size_t n) {
   return problems_.try_emplace({op, n}, square(op, n)).first->second;
 }
 
-void Suite::report_progress(const Row& row) {
+void Suite::report_progress(const std::string& row) {
   ++started_rows_;
   if (isatty(STDERR_FILENO) == 0) return;
   const double gone = seconds_since(begin_);
   const double left = gone / started_rows_ * (selected_rows_ - started_rows_ + 1);
   fmt::print(stderr, "\r\033[K[{}/{}] {}  {} gone, about {} left\r", started_rows_, selected_rows_,
-             row.name(), clock_text(gone), clock_text(left));
+             row, clock_text(gone), clock_text(left));
 }
 
 }  // namespace bench

@@ -3,10 +3,12 @@
 
 #include "bench/cases.hpp"
 #include "bench/options.hpp"
+#include "bench/peaks.hpp"
 
 #include <benchmark/benchmark.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,26 +44,42 @@ class Suite {
   /// With `gpu` false only the rows of the CPU side exist.
   void register_rows(bool gpu);
 
+  /// Why the kernels that were measured took what they took; see bench/explain.
+  std::string explanation();
+
  private:
+  using Run = std::function<double()>;  // one run, blocking; seconds by the device's clock
+
+  void register_row(const std::string& family, std::size_t n, bool by_events,
+                    std::function<void(benchmark::State&)> measure);
   void measure(benchmark::State& state, const Row& row);
+  void measure(benchmark::State& state, const Ceiling& row);
+  void at_the_edge(benchmark::State& state, const std::function<void()>& measurement);
   void set_stage(const Row& row);
+  void set_stage(const Ceiling& row);
+  void rotate(const Row& row, const Problem& data);
+  void note(const Row& row, double seconds);
+  void hold_against_the_roof(benchmark::State& state, const Row& row, double seconds);
   void prove(const Row& row, Runner& runner, Problem& problem);
   void refuse_if_too_long(const Row& row);
   double probe(const Case& subject, std::size_t n);
-  void time_kernel(benchmark::State& state, Runner& runner) const;
-  void time_end_to_end(benchmark::State& state, Runner& runner, Problem& problem) const;
-  void time_host(benchmark::State& state, Runner& runner) const;
+  double time_kernel(benchmark::State& state, const Run& run, int batch) const;
+  static double time_host(benchmark::State& state, const Run& run);
   Problem& problem(Op op, std::size_t n);
-  void report_progress(const Row& row);
+  void report_progress(const std::string& row);
 
   Options options_;
   std::vector<Case> cases_;
+  std::vector<Ceiling> ceilings_;
   Machine machine_;
 
   // The row that is being measured: the library calls it several times to find its iterations.
   std::string current_;
   std::unique_ptr<Runner> runner_;
+  Peak peak_;
 
+  Ceilings roofs_;
+  std::vector<std::pair<Row, double>> kernel_seconds_;  // in the order of measuring
   std::map<std::pair<Op, std::size_t>, Problem> problems_;
   std::map<std::pair<std::string, std::size_t>, std::string> verdicts_;  // "" is proven right
   std::map<std::string, std::map<std::size_t, double>> seconds_;         // wall time of one product

@@ -23,8 +23,8 @@ FAST = "--benchmark_min_time=0.01"
 NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent/"}
 CONTEXT_KEYS = """suite_version git_sha git_dirty build_type compiler cxx_flags benchmark_version
     eigen_version cpu_model isa threads launch_id cl_platform cl_device cl_device_type cl_driver
-    cl_version cl_build_options cl_compute_units cl_max_clock_mhz cache seed"""
-NAME = re.compile(r"SGEM[MV]/[CG]PU/[A-Z]\w+(/EndToEnd)?/n:\d+/(real|manual)_time")
+    cl_version cl_build_options cl_compute_units cl_max_clock_mhz cache seed selftest warnings"""
+NAME = re.compile(r"(SGEM[MV]|Peak)/[CG]PU/[A-Z]\w+(/EndToEnd)?/n:\d+/(real|manual)_time")
 
 
 def bench(*flags, env=None, **options):
@@ -92,9 +92,14 @@ def test_filters_select_what_they_say(pattern, expected):
         ("--n=1000000000", "1000000000"),
         ("--n=256,x", "x"),
         ("--threads=0", "--threads"),
+        ("--cache=warm", "--cache"),
+        ("--explain=Tile(", "no regular expression"),
         ("--budget=-1", "--budget"),
         ("--device=nonsense", "there are:"),
         ("--kernels=/nonexistent", "/nonexistent"),
+        ("--batch=0", "--batch"),
+        ("--peers=libnothing.so", "libnothing.so"),
+        ("--peers=libm.so.6", "no library that this suite can call"),
         ("--benchmark_filter=Tile(", "no regular expression"),
         ("--benchmark_min_time=soon", "expected seconds"),
         ("--benchmark_format=xml", "expected one of"),
@@ -137,16 +142,59 @@ def test_context_counters_and_clocks(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     context = json.loads((tmp_path / "run.json").read_text())["context"]
     assert [key for key in CONTEXT_KEYS.split() if not isinstance(context.get(key), str)] == []
-    for name, row in found.items():
+    products = {name: row for name, row in found.items() if not name.startswith("Peak")}
+    assert any(name.startswith("Peak/GPU/Copy") for name in found)
+    for name, row in products.items():
         flops = 2 * 100**3 if name.startswith("SGEMM") else 2 * 100**2
         size = 4 * 3 * 100**2 if name.startswith("SGEMM") else 4 * (100**2 + 200)
         seconds = row["real_time"] * 1e-6
         assert row["time_unit"] == "us" and row["iterations"] >= 1
         assert math.isclose(row["GFLOP/s"] * 1e9, flops / seconds, rel_tol=1e-9)
         assert math.isclose(row["GB/s"] * 1e9, size / seconds, rel_tol=1e-9)
+        assert math.isclose(row["FLOP/byte"], flops / size, rel_tol=1e-9)
+        assert row["% of roof"] > 0
         assert "launches" not in row
         on_events = "/GPU/" in name and "EndToEnd" not in name
         assert name.endswith("/manual_time" if on_events else "/real_time")
+
+
+def test_explain_names_a_bound_for_every_kernel(tmp_path):
+    done = bench(
+        FAST, "--n=128", "--explain=SGEMM/GPU/(Tile16|CachedRow)/", env={"LC_ALL": "de_DE.UTF-8"}
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("SGEMM")]
+    assert [line.split()[0] for line in lines] == ["SGEMM/GPU/CachedRow", "SGEMM/GPU/Tile16"]
+    assert "512 bytes of array for each of 64 work-items" in done.stdout
+    assert re.search(r"Tile16 +128 .* 2048 ", done.stdout)  # the bytes of its local memory
+
+
+def test_cold_caches_are_in_the_context_and_right(tmp_path):
+    only = "(SGEMV/CPU/Naive|SGEMM/CPU/Ikj|SGEMM/GPU/Naive)/"
+    found, done = rows(tmp_path, "--n=17,300", "--cache=cold", f"--benchmark_filter={only}")
+    assert done.returncode == 0, done.stdout
+    assert json.loads((tmp_path / "run.json").read_text())["context"]["cache"] == "cold"
+    assert len(found) == 8
+    for name, row in found.items():
+        small = "choose a larger n" in reason(row)
+        assert small if "/n:17/" in name else not reason(row)
+    assert bench("--cache=cold", "--batch=2").returncode == 2
+
+
+def test_selftest_prints_its_table_and_says_by_its_code_whether_the_clocks_agree():
+    done = bench("--selftest")
+    assert "host clock" in done.stdout and "wall/event" in done.stdout
+    assert done.returncode == (0 if "it is\n" in done.stdout else 1)
+    assert bench("--selftest", env=NO_OPENCL).returncode == 0
+
+
+def test_oversubscription_is_warned_of(tmp_path):
+    _, done = rows(tmp_path, "--n=17", "--threads=4096", "--benchmark_filter=CPU/Ikj/")
+    assert done.returncode == 0
+    assert done.stderr.count("4096 threads on") == 1
+    assert (
+        "4096 threads on" in json.loads((tmp_path / "run.json").read_text())["context"]["warnings"]
+    )
 
 
 def test_csv_survives_rows_that_were_skipped():
@@ -289,6 +337,21 @@ def test_every_code_generator_of_pocl_agrees(tmp_path, method):
     assert found
 
 
+# Peers: libraries loaded at run time
+
+
+def test_a_gpu_peer_is_verified_and_timed_like_a_variant(tmp_path):
+    flags = ["--n=17,100", "--peers=libclblast.so.1", "--benchmark_filter=CLBlast", "--batch=3"]
+    found, done = rows(tmp_path, *flags)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(found) == {
+        f"SGEMM/GPU/PeerCLBlast{part}"
+        for n in (17, 100)
+        for part in (f"/n:{n}/manual_time", f"/EndToEnd/n:{n}/real_time")
+    }
+    assert not any(reason(row) for row in found.values())
+
+
 # Planted faults: the row fails, the others run
 
 
@@ -340,6 +403,17 @@ def test_a_syntax_error_shows_the_log_with_the_files_own_line(tmp_path, kernels)
     text = reason(found["SGEMM/GPU/Tile16/n:17/manual_time"])
     assert f"sgemm_tile.cl:{line}:" in text
     assert not reason(found["SGEMM/GPU/Naive/n:17/manual_time"])
+
+
+def test_a_time_that_beats_the_measured_peak_is_marked(tmp_path, kernels):
+    plant(kernels, "peak_fma", "r < rounds", "r < 30 * rounds")  # a peak a thirtieth of the truth
+    found, done = rows(
+        tmp_path, "--n=256", f"--kernels={kernels}", "--benchmark_filter=GPU/(Block4x4|Base)/n"
+    )
+    assert done.returncode == 0, done.stdout
+    label = found["SGEMM/GPU/Block4x4/n:256/manual_time"].get("label", "")
+    assert re.match(r"suspicious: \d+ GFLOP/s is faster than the measured peak", label)
+    assert "label" not in found["SGEMM/GPU/Base/n:256/manual_time"]
 
 
 def test_a_missing_kernel_file_is_named(tmp_path, kernels):

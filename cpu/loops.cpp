@@ -35,7 +35,12 @@ void ikj_rows(const Product& p, std::size_t first, std::size_t last) {
   }
 }
 
-void ikj(const Product& p, Workspace&) { ikj_rows(p, 0, p.m); }
+void ikj(const Product& p, Workspace&) {
+  ikj_rows(p, 0, p.m);
+#ifdef PLANT_SLOWDOWN  // a regression on purpose, to show that tools/compare.py finds it
+  ikj_rows(p, p.m - p.m * PLANT_SLOWDOWN / 100, p.m);
+#endif
+}
 
 void ikj_parallel(const Product& p, Workspace& w) {
 #pragma omp parallel for schedule(static) num_threads(w.threads())

@@ -122,25 +122,4 @@ std::optional<Variant> find_peer(const std::string& library) {
   return std::nullopt;
 }
 
-std::vector<Variant> peer_variants(std::span<const std::string> libraries) {
-  std::vector<Variant> rows;
-  for (const std::string& library : libraries) {
-    std::optional<Variant> row = find_peer(library);
-    if (!row) {
-      throw std::invalid_argument(
-          "the peer '" + library +
-          "' is none that we can call on the CPU: it has neither dnnl_sgemm "
-          "nor cblas_sgemm with a known call for its thread count (OpenBLAS, "
-          "MKL, BLIS)");
-    }
-    const auto same = [&](const Variant& other) { return other.name == row->name; };
-    if (std::ranges::any_of(rows, same)) {
-      throw std::invalid_argument("the peer '" + library + "' would be a second " +
-                                  std::string(row->name) + "; compare them in two runs");
-    }
-    rows.push_back(*std::move(row));
-  }
-  return rows;
-}
-
 }  // namespace cpu

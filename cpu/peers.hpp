@@ -5,9 +5,7 @@
 #include "cpu/cpu.hpp"
 
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 namespace cpu {
 
@@ -18,9 +16,5 @@ namespace cpu {
 /// it cannot be loaded. OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are removed from the environment
 /// first: they would make OpenBLAS another library than the machine deserves.
 std::optional<Variant> find_peer(const std::string& library);
-
-/// One row for each library. Throws std::invalid_argument, with what to do, when one is missing, is
-/// no such library, or would be a second row of the same name.
-std::vector<Variant> peer_variants(std::span<const std::string> libraries);
 
 }  // namespace cpu

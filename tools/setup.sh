@@ -6,11 +6,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 BUILD_PACKAGES=(
   g++ cmake ninja-build git ca-certificates
-  libbenchmark-dev libeigen3-dev libfmt-dev libcli11-dev libgtest-dev nlohmann-json3-dev
+  libbenchmark-dev libeigen3-dev libfmt-dev libcli11-dev libgtest-dev libhwy-dev nlohmann-json3-dev
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd
 )
 PYTHON_PACKAGES=(python3 python3-venv)
-TEST_PACKAGES=(clang clang-tidy oclgrind shellcheck)
+TEST_PACKAGES=(clang clang-tidy oclgrind shellcheck libclblast1)
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -1,0 +1,55 @@
+// Collecting facts; see the header.
+#include "bench/facts.hpp"
+
+#include <algorithm>
+
+namespace bench {
+
+namespace {
+
+// A CPU's compiler seldom vectorises across work-items: it runs them one after the other, and a sum
+// of few chains waits for the latency of its own multiply-adds. 4 cycles on every x86 and ARM core
+// of the last decade, of which two can begin in each cycle.
+double chain_seconds(const gpu::DeviceInfo& device, double multiply_adds, double sums) {
+  constexpr double kCycles = 4;
+  constexpr double kPerCycle = 2;
+  const double rate =
+      std::min(sums / kCycles, kPerCycle) * device.clock_mhz * 1e6 * device.compute_units;
+  return device.type == "CPU" && rate > 0 ? multiply_adds / rate : 0;
+}
+
+}  // namespace
+
+KernelFacts kernel_facts(gpu::Session& session, const gpu::Variant& variant, std::size_t n,
+                         double seconds) {
+  const Shape shape = square(op_of(variant.name), n);
+  const gpu::Geometry& geometry = variant.geometry;
+  const gpu::NdRange range = gpu::cover(geometry, shape.m, shape.n);
+  KernelFacts f;
+  f.variant = variant.name;
+  f.n = n;
+  f.seconds = seconds;
+  f.work = {flops(shape), bytes(shape)};
+  f.resources = session.inspect(variant, shape);
+  f.loads = on_matrix_units(variant.name) ? 0 : gpu::loads_per_multiply_add(geometry);
+  f.cpu = session.info().type == "CPU";
+  f.sums = gpu::sums_per_work_item(geometry);
+  f.chain_seconds = chain_seconds(session.info(), f.work.flops / 2, f.sums);
+  f.work_group = geometry.wg_x * geometry.wg_y;
+  // With dimension 0 along the rows and a work-item for each, neighbours are lda elements apart.
+  f.strided = geometry.x_axis == gpu::Axis::kRows && f.resources.local_bytes == 0;
+  const auto groups =
+      static_cast<double>(range.global[0] * range.global[1]) / static_cast<double>(f.work_group);
+  f.groups_per_unit = groups / std::max(session.info().compute_units, 1U);
+  if (const auto resident =
+          gpu::resident_groups(f.resources, f.work_group, session.info().capability, f.cpu))
+    f.waves = f.groups_per_unit / static_cast<double>(*resident);
+  return f;
+}
+
+DeviceRoofs device_roofs(Machine& machine, const Roofs& roofs) {
+  return {roofs, best_rate(machine, "Peak/GPU/LocalMemory"),
+          best_seconds(machine, "Peak/GPU/Launch")};
+}
+
+}  // namespace bench

@@ -1,0 +1,18 @@
+// The facts that explanations rest on, collected from a device: see bench/explain.
+#pragma once
+
+#include "bench/cases.hpp"
+#include "bench/explain.hpp"
+#include "bench/peaks.hpp"
+
+namespace bench {
+
+/// Of a variant that took `seconds` at n. Builds the kernel where it is not yet built; throws as
+/// Session::prepare.
+KernelFacts kernel_facts(gpu::Session& session, const gpu::Variant& variant, std::size_t n,
+                         double seconds);
+
+/// The device's roofs, with those that only explanations need measured now.
+DeviceRoofs device_roofs(Machine& machine, const Roofs& roofs);
+
+}  // namespace bench

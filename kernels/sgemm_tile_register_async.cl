@@ -1,0 +1,193 @@
+// C = A B, row-major float32, on the vector lanes (FMA), with asynchronous copies.
+//
+// Idea. As sgemm_tile_register_warp, but tiles of B go from global to local memory by cp.async: no
+// registers hold them in transit, no instructions store them, and STAGES tiles are under way, not
+// one. A still passes through registers, because it is transposed on its way.
+//
+// Needs compute capability 8.0. STAGES >= 2 and the constraints of sgemm_tile_register_warp.
+#ifndef TILE_M
+#define TILE_M 128
+#endif
+#ifndef TILE_N
+#define TILE_N 128
+#endif
+#ifndef TILE_K
+#define TILE_K 8
+#endif
+#ifndef WARP_M
+#define WARP_M 64
+#endif
+#ifndef WARP_N
+#define WARP_N 32
+#endif
+#ifndef LANES_M
+#define LANES_M 8
+#endif
+#ifndef STAGES
+#define STAGES 3
+#endif
+#define LANES_N (32 / LANES_M)
+#define WARPS_N (TILE_N / WARP_N)
+#define WARPS_M (TILE_M / WARP_M)
+#ifndef WG_X
+#define WG_X (32 * WARPS_M * WARPS_N)
+#endif
+#ifndef WG_Y
+#define WG_Y 1
+#endif
+#define ITEM_M (WARP_M / LANES_M)
+#define ITEM_N (WARP_N / LANES_N)
+#define A_STRIDE (TILE_M + 4)  // floats; the four words of a load go to rows 4 banks apart
+#define A_LOADS (TILE_M * TILE_K / 4 / WG_X)
+#define B_LOADS (TILE_K * TILE_N / 4 / WG_X)
+
+// Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become
+// 0. WIDE: the source lies at a multiple of 16 bytes.
+#define COPY_WIDE(to, from, valid)                                                       \
+  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), \
+                   "r"(4 * (valid))                                                      \
+                   : "memory")
+#define COPY_NARROW(to, from, valid)                                                    \
+  for (int j_ = 0; j_ < 4; ++j_)                                                        \
+  __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((to) + 4 * j_), \
+                   "l"((from) + (j_ < (valid) ? j_ : 0)), "r"(j_ < (valid) ? 4 : 0)     \
+                   : "memory")
+
+// Four neighbours in a row, of which `valid` exist; the others are 0.
+float4 load4(__global const float* from, int valid) {
+  return (float4)(valid > 0 ? from[0] : 0, valid > 1 ? from[1] : 0, valid > 2 ? from[2] : 0,
+                  valid > 3 ? from[3] : 0);
+}
+
+void store4(__global float* to, float4 x, int valid, int wide) {
+  if (wide && valid >= 4) {
+    *(__global float4*)to = x;
+  } else {
+    if (valid > 0) to[0] = x.x;
+    if (valid > 1) to[1] = x.y;
+    if (valid > 2) to[2] = x.z;
+    if (valid > 3) to[3] = x.w;
+  }
+}
+
+__attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tile_register_async(
+    const int m, const int n, const int k, __global const float* a, const int lda,
+    __global const float* b, const int ldb, __global float* c, const int ldc) {
+  __local float tile_a[2][TILE_K * A_STRIDE]
+      __attribute__((aligned(16)));  // k rows of m: transposed
+  __local float tile_b[STAGES][TILE_K * TILE_N] __attribute__((aligned(16)));
+
+  const int item = get_local_id(0);
+  const int lane = item % 32, warp = item / 32;
+  const int item_m = warp / WARPS_N * WARP_M + lane / LANES_N * 4;
+  const int item_n = warp % WARPS_N * WARP_N + lane % LANES_N * 4;
+  const int row0 = get_group_id(1) * TILE_M, col0 = get_group_id(0) * TILE_N;
+  const int wide = ((lda | ldb) % 4 == 0) && ((((size_t)a | (size_t)b) & 15) == 0);
+  const int inside = wide && row0 + TILE_M <= m && col0 + TILE_N <= n;
+
+  // Item i loads A rows i / (TILE_K / 4) + q * (4 * WG_X / TILE_K) and B rows i / (TILE_N / 4) + q
+  // * (4 * WG_X / TILE_N).
+  const int a_row = item / (TILE_K / 4), a_k = item % (TILE_K / 4) * 4;
+  const int b_row = item / (TILE_N / 4), b_col = item % (TILE_N / 4) * 4;
+  float4 next_a[A_LOADS];
+  const int b_valid = clamp(n - col0 - b_col, 0, 4);
+  __global const float* b_from = b + (b_valid > 0 ? col0 + b_col : 0);
+  const uint b_local = (uint)(size_t)&tile_b[0][0] + 4 * (b_row * TILE_N + b_col);
+#define A_ROW(q) (a_row + (q) * (4 * WG_X / TILE_K))
+#define B_ROW(q) (b_row + (q) * (4 * WG_X / TILE_N))
+#define LOAD_A(k0)                                                                             \
+  if (inside && (k0) + TILE_K <= k) {                                                          \
+    for (int q = 0; q < A_LOADS; ++q)                                                          \
+      next_a[q] = *(__global const float4*)(a + (size_t)(row0 + A_ROW(q)) * lda + (k0) + a_k); \
+  } else {                                                                                     \
+    for (int q = 0; q < A_LOADS; ++q)                                                          \
+      next_a[q] = load4(a + (size_t)(row0 + A_ROW(q)) * lda + (k0) + a_k,                      \
+                        row0 + A_ROW(q) < m ? k - (k0)-a_k : 0);                               \
+  }
+#define LOAD_B_WITH(COPY, tile)                                                           \
+  for (int q = 0; q < B_LOADS; ++q) {                                                     \
+    const int row_ = (tile)*TILE_K + B_ROW(q);                                            \
+    COPY(b_local + 4 * ((tile) % STAGES * TILE_K * TILE_N + (B_ROW(q) - b_row) * TILE_N), \
+         b_from + (size_t)min(row_, k - 1) * ldb, row_ < k ? b_valid : 0);                \
+  }
+#define LOAD_B(tile)               \
+  if (wide) {                      \
+    LOAD_B_WITH(COPY_WIDE, tile)   \
+  } else {                         \
+    LOAD_B_WITH(COPY_NARROW, tile) \
+  }                                \
+  __asm__ volatile("cp.async.commit_group;" ::: "memory");
+#define STORE_A(buffer)                                            \
+  for (int q = 0; q < A_LOADS; ++q) {                              \
+    tile_a[buffer][(a_k + 0) * A_STRIDE + A_ROW(q)] = next_a[q].x; \
+    tile_a[buffer][(a_k + 1) * A_STRIDE + A_ROW(q)] = next_a[q].y; \
+    tile_a[buffer][(a_k + 2) * A_STRIDE + A_ROW(q)] = next_a[q].z; \
+    tile_a[buffer][(a_k + 3) * A_STRIDE + A_ROW(q)] = next_a[q].w; \
+  }
+
+  float4 part_a[2][ITEM_M / 4], part_b[2][ITEM_N / 4];
+#define READ(part, tile, s)                                                             \
+  for (int i = 0; i < ITEM_M / 4; ++i)                                                  \
+    part_a[part][i] =                                                                   \
+        *(__local float4*)&tile_a[(tile) % 2][(s)*A_STRIDE + item_m + i * 4 * LANES_M]; \
+  for (int j = 0; j < ITEM_N / 4; ++j)                                                  \
+    part_b[part][j] =                                                                   \
+        *(__local float4*)&tile_b[(tile) % STAGES][(s)*TILE_N + item_n + j * 4 * LANES_N];
+
+  float4 sum[ITEM_M][ITEM_N / 4];
+#pragma unroll
+  for (int i = 0; i < ITEM_M; ++i)
+#pragma unroll
+    for (int j = 0; j < ITEM_N / 4; ++j) sum[i][j] = 0;
+
+  for (int t = 0; t < STAGES - 1; ++t) {
+    LOAD_B(t)
+  }
+  LOAD_A(0)
+  STORE_A(0)
+  __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+  barrier(CLK_LOCAL_MEM_FENCE);
+  READ(0, 0, 0)
+  const int tiles = (k + TILE_K - 1) / TILE_K;
+#pragma unroll 1
+  for (int t = 0; t < tiles; ++t) {
+#pragma unroll
+    for (int s = 0; s < TILE_K; ++s) {
+      if (s == TILE_K - 1) {
+        STORE_A((t + 1) % 2)
+        __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        barrier(CLK_LOCAL_MEM_FENCE);
+      }
+      READ((s + 1) % 2, s + 1 < TILE_K ? t : t + 1, (s + 1) % TILE_K)
+      if (s == 0) {
+        LOAD_A((t + 1) * TILE_K)
+        LOAD_B(t + STAGES - 1)
+      }
+#pragma unroll
+      for (int i = 0; i < ITEM_M / 4; ++i)
+#pragma unroll
+        for (int j = 0; j < ITEM_N / 4; ++j) {
+          sum[4 * i + 0][j] =
+              fma((float4)(part_a[s % 2][i].x), part_b[s % 2][j], sum[4 * i + 0][j]);
+          sum[4 * i + 1][j] =
+              fma((float4)(part_a[s % 2][i].y), part_b[s % 2][j], sum[4 * i + 1][j]);
+          sum[4 * i + 2][j] =
+              fma((float4)(part_a[s % 2][i].z), part_b[s % 2][j], sum[4 * i + 2][j]);
+          sum[4 * i + 3][j] =
+              fma((float4)(part_a[s % 2][i].w), part_b[s % 2][j], sum[4 * i + 3][j]);
+        }
+    }
+  }
+
+  __asm__ volatile("cp.async.wait_all;" ::: "memory");
+  const int wide_c = ldc % 4 == 0 && ((size_t)c & 15) == 0;
+#pragma unroll
+  for (int i = 0; i < ITEM_M; ++i) {
+    const int row = row0 + item_m + i / 4 * 4 * LANES_M + i % 4;
+#pragma unroll
+    for (int j = 0; j < ITEM_N / 4; ++j) {
+      const int col = col0 + item_n + j * 4 * LANES_N;
+      if (row < m) store4(c + (size_t)row * ldc + col, sum[i][j], n - col, wide_c);
+    }
+  }
+}

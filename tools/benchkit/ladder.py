@@ -1,0 +1,136 @@
+"""One run as the table and the chart that teach: every variant of an operation at one size.
+
+Contract: pure functions over launches; a variant's figure is the median of its repetitions. Rows
+that were skipped or failed appear in the table with their reason, never in the chart.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from benchkit.rows import Launch, Row
+
+REMARKS = Path(__file__).with_name("remarks.toml")
+# What "naive" means on each side: the first thing everybody writes.
+NAIVE = {"SGEMM/CPU": "NaiveIjk", "SGEMM/GPU": "Base", "SGEMV/CPU": "Naive", "SGEMV/GPU": "Naive"}
+REASON_WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One variant at one size; `transfers` is its time end to end, where there is one."""
+
+    side: str
+    variant: str
+    seconds: float | None
+    gflops: float | None
+    transfers: float | None
+    reason: str = ""
+
+
+def rungs(launches: Sequence[Launch], op: str, n: int) -> list[Rung]:
+    """The variants of `op` at `n` in the order of the run."""
+    kernel: dict[tuple[str, str], list[Row]] = {}
+    whole: dict[tuple[str, str], list[Row]] = {}
+    for launch in launches:
+        for row in launch.rows:
+            name = row.fields
+            if row.kind == "iteration" and (name.op, name.n) == (op, n):
+                table = whole if name.end_to_end else kernel
+                table.setdefault((name.side, name.variant), []).append(row)
+    return [_rung(key, rows, whole.get(key, [])) for key, rows in kernel.items()]
+
+
+def _rung(key: tuple[str, str], rows: Sequence[Row], whole: Sequence[Row]) -> Rung:
+    times = [row.seconds for row in rows if row.seconds is not None]
+    reason = next((row.message for row in rows if row.seconds is None), "")
+    if not times or reason:
+        return Rung(*key, None, None, None, reason.removeprefix("skipped: ").split(";")[0])
+    gflops = median(row.counters.get("GFLOP/s") or 0.0 for row in rows)
+    end_to_end = [row.seconds for row in whole if row.seconds is not None]
+    return Rung(*key, median(times), gflops, median(end_to_end) if end_to_end else None)
+
+
+def table(ladder: Sequence[Rung], op: str) -> str:
+    """Markdown: variant, time, GFLOP/s, speed-up over the side's naive variant, remark."""
+    remarks = tomllib.loads(REMARKS.read_text(encoding="utf-8"))
+    naive = {
+        rung.side: rung.seconds for rung in ladder if NAIVE[f"{op}/{rung.side}"] == rung.variant
+    }
+    lines = [
+        "| variant | time | GFLOP/s | × naive | with transfers | remark |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for rung in ladder:
+        name = f"{op}/{rung.side}/{rung.variant}"
+        remark = remarks.get(name, "")
+        if rung.seconds is None:
+            reason = rung.reason[:REASON_WIDTH].replace("|", "/").split("\n")[0]
+            lines.append(f"| {name} | – | – | – | – | {reason} |")
+            continue
+        base = naive.get(rung.side)
+        times = f"{base / rung.seconds:.3g}" if base else "–"
+        lines.append(
+            f"| {name} | {duration(rung.seconds)} | {rung.gflops:,.4g} | {times} | "
+            f"{duration(rung.transfers)} | {remark} |"
+        )
+    return "\n".join(lines)
+
+
+def duration(seconds: float | None) -> str:
+    """Three significant digits in the unit that a reader would choose."""
+    if seconds is None:
+        return "–"
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1 or unit == "µs":
+            return f"{seconds * factor:.3g} {unit}"
+    raise AssertionError("unreachable")
+
+
+def chart(ladders: dict[int, Sequence[Rung]], title: str, path: Path) -> None:
+    """GFLOP/s by variant on a log axis, one bar a size; peers are outlined. Writes an SVG."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    matplotlib.rcParams["svg.hashsalt"] = "ladder"  # the same data give the same file
+    names = list(
+        dict.fromkeys(
+            f"{r.side} {r.variant}" for ladder in ladders.values() for r in ladder if r.gflops
+        )
+    )
+    figure, axes = pyplot.subplots(figsize=(9, 1 + 0.3 * len(names) * (0.5 + 0.3 * len(ladders))))
+    height = 0.8 / len(ladders)
+    for at, (n, ladder) in enumerate(ladders.items()):
+        values = {f"{r.side} {r.variant}": r.gflops for r in ladder if r.gflops}
+        places = [i + at * height - 0.4 + height / 2 for i, name in enumerate(names)]
+        bars = axes.barh(
+            places,
+            [values.get(name, 0) for name in names],
+            height,
+            label=f"n = {n}",
+            color=("#4c78a8", "#f58518", "#54a24b")[at % 3],
+        )
+        for bar, name in zip(bars, names, strict=True):
+            if "Peer" in name or "Eigen" in name:
+                bar.set(hatch="//", edgecolor="black", linewidth=0.8)
+            if name in values:
+                axes.text(
+                    values[name],
+                    bar.get_y() + height / 2,
+                    f" {values[name]:,.3g}",
+                    va="center",
+                    size=7,
+                )
+    axes.set(yticks=range(len(names)), yticklabels=names, xscale="log", xlabel="GFLOP/s")
+    axes.set_title(title, size=10)
+    axes.margins(x=0.12, y=0.01)
+    axes.invert_yaxis()
+    axes.legend(loc="lower right", fontsize=8)
+    axes.grid(axis="x", alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)

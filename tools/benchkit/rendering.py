@@ -1,0 +1,376 @@
+"""A Report → terminal table, Markdown, CSV, JSON or JUnit; each a pure function returning text.
+
+Words carry the meaning everywhere; colour only repeats them. Text from result files is escaped for
+the format it goes into. The JSON follows comparison.schema.json and is standard JSON (no NaN).
+"""
+
+import io
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from benchkit import machines, tables
+from benchkit.samples import TIME, Sample
+from benchkit.statistics import Ratio
+from benchkit.verdicts import MEASURED, WORDS, Report, Verdict
+
+SCHEMA = 1
+MARKDOWN_BYTES = 60_000
+COLOURS = {
+    "broke": "bold red",
+    "missing": "bold red",
+    "slower": "red",
+    "still failing": "red",
+    "not comparable": "magenta",
+    "unclear": "yellow",
+    "new": "cyan",
+    "fixed": "green",
+    "faster": "green",
+    "same": "dim",
+}
+WORDY = ("benchmark", "baseline", "why", "remark")  # columns of words: they wrap
+COLUMNS = ("verdict", "benchmark", "base", "new", "change", "interval", "p adj.", "why")
+
+
+# ---- numbers as people read them --------------------------------------------------------------
+
+
+def quantity(value: float | None, metric: str = TIME) -> str:
+    """Four digits with an SI prefix; times end in s."""
+    if value is None:
+        return "–"
+    prefixes = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+    scale, prefix = next((p for p in prefixes if abs(value) >= p[0] * 0.9999), prefixes[-1])
+    if metric == TIME and scale > 1:
+        scale, prefix = 1, ""
+    return f"{value / scale:.4g} {prefix}{'s' if metric == TIME else ''}".rstrip()
+
+
+def percent(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{signed(ratio)} %"
+
+
+def signed(ratio: float) -> str:
+    """Percent with a sign; nothing is minus zero."""
+    return f"{round((ratio - 1) * 100, 2) + 0.0:+.2f}"
+
+
+def interval(ratio: Ratio | None) -> str:
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return "–"
+    return f"{signed(ratio.low)} … {signed(ratio.high)} %"
+
+
+def printable(text: str) -> str:
+    """Control characters made visible, so that no benchmark name can redraw a screen."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def cells(verdict: Verdict) -> tuple[str, ...]:
+    """One table line, in the order of COLUMNS."""
+    ratio = verdict.ratio
+    why = "; ".join([verdict.reason, *verdict.notes, *counter_words(verdict)])
+    why += f" → {verdict.next_step}" if verdict.next_step else ""
+    p = "–" if verdict.p_adjusted is None else f"{verdict.p_adjusted:.2g}"
+    return (
+        verdict.word,
+        printable(verdict.key),
+        quantity(verdict.base.median, verdict.metric),
+        quantity(verdict.new.median, verdict.metric),
+        percent(ratio.of_medians if ratio else None),
+        interval(ratio),
+        p,
+        printable(why),
+    )
+
+
+def counter_words(verdict: Verdict) -> list[str]:
+    return [f"{o.metric} ×{o.ratio.of_medians:.3f} ({o.word})" for o in verdict.others if o.ratio]
+
+
+def summary(report: Report) -> str:
+    counts = ", ".join(f"{n} {word}" for word in WORDS if (n := report.count(word)))
+    rows = "1 benchmark" if len(report.verdicts) == 1 else f"{len(report.verdicts)} benchmarks"
+    line = f"{rows}: {counts or 'none'}."
+    if report.geomean is not None and report.geomean_rows > 1:
+        kind = "time" if report.settings.metric == TIME else report.settings.metric
+        within = "" if report.geomean.low is None else f" ({interval(report.geomean)})"
+        change = percent(report.geomean.of_medians)
+        line += (
+            f" Geometric mean of {kind} over {report.geomean_rows} common rows: {change}{within}."
+        )
+    return line
+
+
+def heading(report: Report) -> str:
+    return f"{printable(report.base_label)} → {printable(report.new_label)}"
+
+
+def remarks(report: Report) -> list[str]:
+    """Everything a reader should know before believing the table."""
+    allowed = report.settings.allow_different_machine
+    guard = [
+        ("warning: " if d.level == machines.WARN or allowed else "not comparable: ") + d.sentence
+        for d in report.differences
+    ]
+    lines = [*guard, *(f"warning: {w}" for w in report.warnings), *noise(report)]
+    return [printable(line) for line in lines]
+
+
+def noise(report: Report) -> list[str]:
+    """How much the launches of each side vary: what any verdict has to be seen against."""
+    parts = []
+    for name, side in (("BASE", "base"), ("NEW", "new")):
+        spreads = sorted(s for v in report.verdicts if (s := getattr(v, side).between) is not None)
+        if spreads:
+            parts.append(f"{name} {spreads[len(spreads) // 2]:.1%}")
+    return [f"noise: median spread from launch to launch: {', '.join(parts)}"] if parts else []
+
+
+# ---- formats ----------------------------------------------------------------------------------
+
+
+def terminal(report: Report, shown: Sequence[Verdict], width: int | None, colour: bool) -> str:
+    """Heading, table, remarks, summary; `width` None: not a terminal, nothing is wrapped."""
+    lines = [(cells(verdict), COLOURS[verdict.word]) for verdict in shown]
+    text = table(COLUMNS, lines, width, colour) if lines else ""
+    return (
+        "\n".join([heading(report), text + "\n".join([*remarks(report), summary(report)])]) + "\n"
+    )
+
+
+def table(
+    columns: Sequence[str],
+    lines: Sequence[tuple[Sequence[str], str]],
+    width: int | None,
+    colour: bool,
+) -> str:
+    """Lines of cells, each with the colour of its first cell, as a table for people."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width or 1000,
+        force_terminal=colour,
+        no_color=not colour,
+        highlight=False,
+        legacy_windows=False,
+        color_system="standard" if colour else None,
+    )
+    grid = Table(box=box.SIMPLE_HEAD if width else None, pad_edge=False)
+    for name in columns:
+        fold = name in WORDY
+        grid.add_column(
+            name,
+            justify="left" if fold or name == columns[0] else "right",
+            no_wrap=not fold,
+            overflow="fold",
+        )
+    for (first, *rest), style in lines:
+        grid.add_row(Text(first, style), *map(Text, rest))
+    console.print(grid)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def markdown(report: Report, shown: Sequence[Verdict]) -> str:
+    """A table for a comment: worst first, the tail folded, whole lines under 60 kB."""
+    head = [f"### {escape_markdown(heading(report))}", "", escape_markdown(summary(report)), ""]
+    head += [f"> {escape_markdown(line[:500])}  " for line in remarks(report)[:20]] + [""]
+    frame = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+    lines = [
+        "| " + " | ".join(escape_markdown(cell[:600]) for cell in cells(v)) + " |" for v in shown
+    ]
+    budget = MARKDOWN_BYTES - len("\n".join(head).encode()) - 1000
+    fitting = []
+    for line in lines:
+        budget -= len(line.encode()) + 1
+        if budget < 0:
+            break
+        fitting.append(line)
+    first, folded = fitting[:30], fitting[30:]
+    text = [*head, *frame, *first] if first else [*head, "Nothing to show."]
+    if folded:
+        title = f"<details><summary>{len(folded)} more</summary>"
+        text += ["", title, "", *frame, *folded, "", "</details>"]
+    if len(fitting) < len(lines):
+        text += [
+            "",
+            f"{len(lines) - len(fitting)} rows left out; the JSON or CSV output has them all.",
+        ]
+    return "\n".join(text) + "\n"
+
+
+def as_csv(report: Report, shown: Sequence[Verdict]) -> str:
+    """One line per benchmark and metric, cells safe for spreadsheets."""
+    records = [record for verdict in shown for record in _flat_records(verdict)]
+    return tables.csv_text([_flat_record_keys(), *(record.values() for record in records)])
+
+
+def as_json(report: Report, shown: Sequence[Verdict]) -> str:
+    return json.dumps(document(report, shown), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def junit(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]) -> str:
+    """One test case per benchmark; a word of `fail_on` is a failure, no measurement a skip."""
+    suite = ElementTree.Element("testsuite", name=_xml(heading(report)), tests=str(len(shown)))
+    counts = {"failures": 0, "skipped": 0}
+    for verdict in shown:
+        fields = verdict.base.fields
+        group = ".".join(part for part in (fields.op, fields.side) if part)
+        case = ElementTree.SubElement(
+            suite, "testcase", name=_xml(verdict.key), classname=_xml(group)
+        )
+        reason = _xml(f"{verdict.word}: {'; '.join(cells(verdict)[2:])}")
+        if verdict.word in fail_on or (verdict.word == "not comparable" and not report.comparable):
+            ElementTree.SubElement(case, "failure", message=reason)
+            counts["failures"] += 1
+        elif verdict.word not in MEASURED:
+            ElementTree.SubElement(case, "skipped", message=reason)
+            counts["skipped"] += 1
+        else:
+            ElementTree.SubElement(case, "system-out").text = reason
+    suite.attrib.update({key: str(value) for key, value in counts.items()})
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+# ---- the JSON document ------------------------------------------------------------------------
+
+
+def document(report: Report, shown: Sequence[Verdict]) -> dict[str, Any]:
+    """The report as plain data (comparison.schema.json)."""
+    settings = report.settings
+    return {
+        "schema": SCHEMA,
+        "base": report.base_label,
+        "new": report.new_label,
+        "comparable": report.comparable,
+        "metric": settings.metric,
+        "alpha": settings.alpha,
+        "looks": settings.looks,
+        "confidence": settings.confidence,
+        "family": report.family,
+        "counts": {word: report.count(word) for word in WORDS},
+        "geomean": {"rows": report.geomean_rows, **_ratio(report.geomean)},
+        "context": [
+            {"level": d.level, "key": d.key, "side": d.side, "sentence": d.sentence}
+            for d in report.differences
+        ],
+        "warnings": report.warnings,
+        "benchmarks": [_verdict(verdict) for verdict in shown],
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    fields = verdict.base.fields
+    return {
+        "name": verdict.key,
+        "op": fields.op,
+        "side": fields.side,
+        "variant": fields.variant,
+        "end_to_end": fields.end_to_end,
+        "n": fields.n,
+        "clock": fields.clock,
+        "params": fields.params,
+        "metric": verdict.metric,
+        "verdict": verdict.word,
+        "reason": verdict.reason,
+        "next_step": verdict.next_step,
+        "notes": verdict.notes,
+        "margin": verdict.margin,
+        **_ratio(verdict.ratio),
+        "p_adjusted": _number(verdict.p_adjusted),
+        "base": _side(verdict.base),
+        "new": _side(verdict.new),
+        "counters": [_verdict(other) for other in verdict.others],
+    }
+
+
+def _ratio(ratio: Ratio | None) -> dict[str, Any]:
+    if ratio is None:
+        return dict.fromkeys(("ratio", "estimate", "low", "high", "p", "test"))
+    return {
+        "ratio": _number(ratio.of_medians),
+        "estimate": _number(ratio.estimate),
+        "low": _number(ratio.low),
+        "high": _number(ratio.high),
+        "p": _number(ratio.p),
+        "test": ratio.test,
+    }
+
+
+def _side(sample: Sample) -> dict[str, Any]:
+    return {
+        "status": sample.status,
+        "message": sample.message,
+        "unit": sample.unit,
+        "launches": sample.launches,
+        "median": _number(sample.median),
+        "spread_between_launches": _number(sample.between),
+        "spread_within_launch": _number(sample.within),
+        "values": [_number(value) for value in sample.values],
+    }
+
+
+def _flat_record_keys() -> list[str]:
+    single = [
+        "name",
+        "op",
+        "side",
+        "variant",
+        "end_to_end",
+        "n",
+        "clock",
+        "metric",
+        "verdict",
+        "reason",
+        "next_step",
+        "margin",
+        "ratio",
+        "estimate",
+        "low",
+        "high",
+        "p",
+        "test",
+        "p_adjusted",
+    ]
+    side = [
+        "status",
+        "message",
+        "unit",
+        "launches",
+        "median",
+        "spread_between_launches",
+        "spread_within_launch",
+    ]
+    return single + [f"{name}.{key}" for name in ("base", "new") for key in side]
+
+
+def _flat_records(verdict: Verdict) -> list[dict[str, Any]]:
+    records = []
+    for one in (verdict, *verdict.others):
+        nested = _verdict(one)
+        nested.update({f"{s}.{key}": v for s in ("base", "new") for key, v in nested[s].items()})
+        records.append({key: nested[key] for key in _flat_record_keys()})
+    return records
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def escape_markdown(text: str) -> str:
+    for character in "\\|<>`*_[]":
+        text = text.replace(character, {"<": "&lt;", ">": "&gt;"}.get(character, "\\" + character))
+    return text
+
+
+def _xml(text: str) -> str:
+    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)

@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""Compares benchmark runs: a word per benchmark that people can trust, an exit code for a gate.
+
+  compare.py benchmarks old.json new.json       two results, folders of launches, or two programs
+  compare.py commits main HEAD                  builds both, measures them in turns, compares
+  compare.py within run.json --baseline Eigen   speed-ups inside one run
+  compare.py csv run.json -o run.csv            a result as a tidy table
+
+A side is a result file, a quoted pattern, a comma list, a folder (each file one launch), - for
+standard input, .gz or not, or a program, which is then launched --launches times, in turns with
+the other side. Words: faster, slower, same (the interval lies inside the margin), unclear, broke,
+fixed, still failing, missing, new, not comparable.
+
+Exit code: 0 no confirmed regression, 1 regression or broken or missing in NEW (see --fail-on),
+2 bad usage or unusable input, 3 not comparable, 130 interrupted (what was measured is reported
+and kept).
+"""
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchkit import environment, options
+from benchkit.errors import INTERRUPTED, OK, REGRESSION, UserError
+
+FORMATS = ("json", "csv", "markdown", "junit", "html")
+
+
+def main(arguments: list[str]) -> int:
+    args = options.parse(arguments, __doc__ or "")
+    return VERBS[args.verb](args)
+
+
+# ---- verbs ------------------------------------------------------------------------------------
+
+
+def csv_verb(args: argparse.Namespace) -> int:
+    """Results → tidy CSV; 1 when a row failed, as every report of failed rows."""
+    from benchkit import tables
+
+    launches = read(args, args.runs)
+    write_outputs({args.output or "-": tables.write_csv(launches)}, launches)
+    failed = sum(row.status in ("error", "invalid") for launch in launches for row in launch.rows)
+    if failed:
+        say(f"{failed} rows were not measured; their time cells are empty")
+    return REGRESSION if failed else OK
+
+
+def within_verb(args: argparse.Namespace) -> int:
+    """Speed-ups of one run's variants over a baseline among them."""
+    from benchkit import within
+
+    launches = read(args, args.runs)
+    race = within.race(launches, args.baseline, args.confidence)
+    texts = {"json": within.as_json, "csv": within.as_csv, "markdown": within.markdown}
+    wanted = {
+        getattr(args, kind): text(race) for kind, text in texts.items() if getattr(args, kind)
+    }
+    write_outputs(
+        {**({} if "-" in wanted else {"-": within.terminal(race, *screen(args))}), **wanted},
+        launches,
+    )
+    return OK
+
+
+def benchmarks_verb(args: argparse.Namespace) -> int:
+    return compare(args, Side(args.base), Side(args.new))
+
+
+def filters_verb(args: argparse.Namespace) -> int:
+    return compare(args, Side(args.base, args.base_filter), Side(args.base, args.new_filter))
+
+
+def benchmarksfiltered_verb(args: argparse.Namespace) -> int:
+    return compare(args, Side(args.base, args.base_filter), Side(args.new, args.new_filter))
+
+
+def commits_verb(args: argparse.Namespace) -> int:
+    """Builds two revisions in worktrees under the cache and compares their programs."""
+    from benchkit import revisions
+
+    repository = revisions.Repository.around(Path.cwd(), args.cache)
+    given = args.base.split("..", 1) if args.base and ".." in args.base else [args.base, args.new]
+    base, new = (revision or None for revision in given)
+    if not new and repository.uncommitted():
+        say("warning: uncommitted changes in your tree are not measured; HEAD is")
+    new_id = repository.resolve(new or "HEAD")
+    commits = [repository.resolve(base) if base else repository.merge_base(new_id), new_id]
+    recipe = revisions.Recipe(args.build, args.program)
+    programs = [repository.build(commit, recipe, say) for commit in commits]
+    if not args.keep:
+        pair = "-".join(commit[:8] for commit in commits)
+        args.keep = str(repository.cache / "runs" / f"{pair}-{time.strftime('%Y%m%d-%H%M%S')}")
+    labels = [repository.describe(commit) for commit in commits]
+    return compare(
+        args, *(Side(str(p), label=label) for p, label in zip(programs, labels, strict=True))
+    )
+
+
+VERBS = {
+    "benchmarks": benchmarks_verb,
+    "filters": filters_verb,
+    "benchmarksfiltered": benchmarksfiltered_verb,
+    "commits": commits_verb,
+    "csv": csv_verb,
+    "within": within_verb,
+}
+
+
+# ---- comparing --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Side:
+    """What the command line says of one side; `filter` is a regex of its benchmarks."""
+
+    source: str
+    filter: str = ""
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.source + (f" [{self.filter}]" if self.filter else "")
+
+
+def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
+    """Launches or reads both sides, judges, reports; the same for every verb."""
+    from benchkit import launching, verdicts
+    from benchkit.reading import select
+
+    settings, plan = settings_of(args), launching.Plan(args.launches, args.max_launches)
+    sides, interrupted = [base, new], False
+    programs = [launching.is_program(side.source) for side in sides]
+
+    def judge(launches: Sequence) -> verdicts.Report:
+        if base.filter or new.filter:
+            name = f"[{base.filter} vs. {new.filter}]"
+            launches = [select(la, s.filter, name) for la, s in zip(launches, sides, strict=True)]
+        return verdicts.judge(*launches, settings, (base.name, new.name))
+
+    def unclear() -> list[str] | None:
+        rows = [v for v in judge(session.balanced()).verdicts if v.word == "unclear"]
+        return None if rows and (base.filter or new.filter) else sorted({v.run_name for v in rows})
+
+    if not any(programs):
+        reject_flags(args.flags)
+    with results_folder(args, any(programs)) as folder:
+        if all(programs):
+            if not (base.filter or new.filter) and launching.identical(base.source, new.source):
+                say("warning: both programs are identical: every difference is noise")
+            session = launching.Session(
+                tuple(program_of(side, args) for side in sides),
+                folder,
+                launching.Clock(say),
+                random.Random(args.seed),
+            )
+            session.measure_until(plan, unclear)
+            launches, interrupted = session.balanced(), session.interrupted
+        else:
+            launches = [read_or_launch(args, side, folder) for side in sides]
+        if interrupted:
+            say(f"interrupted: the launches so far are kept in {folder}")
+            args.keep = str(folder)
+            if not launches[0]:
+                return INTERRUPTED
+        show(args, report := judge(launches), [la for side in launches for la in side])
+    return INTERRUPTED if interrupted else report.exit_code(args.fail_on)
+
+
+def read_or_launch(args: argparse.Namespace, side: Side, folder: Path) -> list:
+    """The launches of one side when at most one of the sides is a program."""
+    from benchkit import launching
+
+    if launching.is_program(side.source):
+        return launching.alone(program_of(side, args), args.launches, folder, launching.Clock(say))
+    return read(args, [side.source])
+
+
+def reject_flags(flags: Sequence[str]) -> None:
+    """Without a program, flags of Google Benchmark have no effect and others are mistakes."""
+    if unknown := [flag for flag in flags if not flag.startswith("--benchmark_")]:
+        raise UserError(f"unknown option {unknown[0]} (see --help)")
+    if flags:
+        say(f"warning: {' '.join(flags)} has no effect on results that are read from files")
+
+
+def program_of(side: Side, args: argparse.Namespace):
+    from benchkit import launching
+
+    launching.check_flags(args.flags)
+    chosen = (f"--benchmark_filter={side.filter}",) if side.filter else ()
+    return launching.Program(Path(side.source).resolve(), (*args.flags, *chosen))
+
+
+def settings_of(args: argparse.Namespace):
+    from benchkit import launching, margins, verdicts
+
+    rules = margins.defaults(args.margin)
+    rules += margins.read(args.margins) if args.margins else []
+    return verdicts.Settings(
+        args.alpha,
+        args.confidence,
+        tuple(rules),
+        args.metric,
+        launching.Plan(args.launches, args.max_launches).looks,
+        args.utest,
+        args.allow_different_machine,
+    )
+
+
+@contextmanager
+def results_folder(args: argparse.Namespace, needed: bool) -> Iterator[Path]:
+    """Where launches go: --keep, else a temporary folder, removed unless something went wrong."""
+    keep = args.keep
+    folder = Path(keep) if keep else Path(tempfile.mkdtemp(prefix="compare-")) if needed else Path()
+    if keep and folder.exists() and any(folder.iterdir()):
+        raise UserError(f"--keep {keep}: the folder is not empty; nothing is overwritten")
+    try:
+        yield folder
+    except UserError as error:
+        if needed and any(folder.rglob("*.json")):
+            raise UserError(
+                f"{error}; the launches so far are in {folder}", error.exit_code
+            ) from error
+        raise
+    if needed and not args.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# ---- reading and showing ----------------------------------------------------------------------
+
+
+def read(args: argparse.Namespace, sources: Sequence[str]) -> list:
+    from benchkit import reading
+
+    launches = reading.read(sources, args.salvage)
+    if args.verb in ("csv", "within"):  # a comparison shows the warnings in its report
+        for warning in (warning for launch in launches for warning in launch.warnings):
+            say(f"warning: {warning}")
+    return launches
+
+
+def show(args: argparse.Namespace, report, launches: Sequence) -> None:
+    """The report in every form asked for, and on the terminal unless one of them goes there."""
+    from benchkit import page, rendering
+
+    shown = report.verdicts
+    if args.only_changed:
+        shown = [v for v in shown if v.word not in ("same", "unclear")]
+    forms = {
+        "json": rendering.as_json,
+        "csv": rendering.as_csv,
+        "markdown": rendering.markdown,
+        "junit": lambda r, s: rendering.junit(r, s, args.fail_on),
+        "html": page.html,
+    }
+    wanted = {path: forms[kind](report, shown) for kind in FORMATS if (path := getattr(args, kind))}
+    if "-" not in wanted:
+        wanted["-"] = rendering.terminal(report, shown, *screen(args))
+    write_outputs(wanted, launches)
+
+
+def write_outputs(texts: dict[str, str], launches: Sequence) -> None:
+    from benchkit import output
+
+    for path, text in texts.items():
+        if path == "-":
+            sys.stdout.reconfigure(errors="replace")
+            sys.stdout.write(text)
+        else:
+            output.write(path, text, [launch.path for launch in launches])
+
+
+def screen(args: argparse.Namespace) -> tuple[int | None, bool]:
+    """Width (None: not a terminal) and whether to colour."""
+    terminal = sys.stdout.isatty()
+    width = max(100, shutil.get_terminal_size().columns) if terminal else None
+    return width, terminal and args.color and not os.environ.get("NO_COLOR")
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    environment.use_project_python()
+    environment.run(main)

@@ -1,0 +1,152 @@
+"""Steps and alarms: the outcomes of case H-08, the error rates, states, causes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import simulate_alarms
+from documents import CASES
+
+from benchkit import alarms, history, names, steps
+from benchkit.errors import UserError
+
+SERIES = json.loads((CASES / "H-08" / "series.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(SERIES))
+def test_outcome_of_every_named_series(name: str) -> None:
+    found = steps.find(SERIES[name], 0.02)
+    if name == "step":
+        (step,) = found
+        assert (step.index, step.confirmed) == (12, True)
+        assert step.ratio == pytest.approx(1.15, abs=0.01)
+    else:
+        assert found == []
+    assert (steps.drift(SERIES["drift"], 0.02) or 0) == pytest.approx(1.11, abs=0.02)
+
+
+def test_error_rates() -> None:
+    counts = simulate_alarms.measure(25, simulate_alarms.ours, seed=7)
+    assert counts["noise (normal)"] <= 1
+    assert counts["two one-night spikes of 8 sigma"] <= 2
+    assert counts["step of 3 sigma found"] >= 24
+
+
+def test_a_step_waits_for_three_nights() -> None:
+    rng = np.random.default_rng(3)
+    level = list(1e-3 * np.exp(rng.normal(0, 0.004, 30)))
+    seen = [steps.find(level + [1.2e-3] * nights, 0.02) for nights in (1, 2, 3)]
+    assert [[s.confirmed for s in found] for found in seen] == [[False], [False], [True]]
+    assert {found[0].index for found in seen} == {30}
+
+
+def test_a_change_below_the_margin_is_none() -> None:
+    values = [1.0] * 20 + [1.015] * 20
+    assert steps.find(values, 0.02) == []
+    assert len(steps.find(values, 0.01)) == 1
+
+
+# ---- alarms of a history ----------------------------------------------------------------------
+
+CPU, GPU, FMA = (
+    "SGEMM/CPU/Ikj/n:64/real_time",
+    "SGEMM/GPU/Naive/n:64/manual_time",
+    "Peak/CPU/Fma/real_time",
+)
+
+
+def past(
+    levels: dict[str, list[float]], contexts: dict[int, dict] | None = None
+) -> history.History:
+    """A history of one machine; a context holds from its night on."""
+    rng = np.random.default_rng(5)
+    count = len(next(iter(levels.values())))
+    context, nights = {"cpu_model": "c", "cl_driver": "1"}, []
+    for i in range(count):
+        context = context | (contexts or {}).get(i, {})
+        nights.append(
+            history.Night(
+                i, "m", str(i), f"2026-01-{i + 1:02d}", f"{i:08x}", "complete", "", context, [], i
+            )
+        )
+    series = [
+        history.Series("m", name, names.parse(name), [j], value, value, value, 1 / value)
+        for j, (name, level) in enumerate(levels.items())
+        for value in [np.array(level) * np.exp(rng.normal(0, 0.003, count))]
+    ]
+    return history.History([history.Machine("m", nights, series)], "", [], [n.sha for n in nights])
+
+
+def level(*parts: tuple[int, float]) -> list[float]:
+    return [value for count, value in parts for _ in range(count)]
+
+
+def find(*args: object, **rules: object) -> list[alarms.Alarm]:
+    return alarms.find(past(*args), alarms.Rules(**rules))
+
+
+def test_a_confirmed_slow_down_of_the_code_is_a_regression() -> None:
+    (alarm,) = find({CPU: level((20, 1), (5, 1.2)), FMA: level((25, 1))})
+    assert (alarm.state, alarm.cause, alarm.night, alarm.regression) == (
+        "confirmed",
+        "code",
+        20,
+        True,
+    )
+
+
+def test_faster_is_no_regression() -> None:
+    (alarm,) = find({CPU: level((20, 1), (5, 0.8))})
+    assert alarm.state == "confirmed" and not alarm.regression
+
+
+def test_when_the_reference_moves_it_is_the_machine() -> None:
+    found = find({CPU: level((20, 1), (5, 1.2)), FMA: level((20, 1), (5, 1.2))})
+    assert [alarm.cause for alarm in found] == ["machine", "machine"]
+    assert any(f"{FMA} moved" in alarm.why for alarm in found)
+    assert not any(alarm.regression for alarm in found)
+
+
+def test_a_reference_of_the_other_side_explains_nothing() -> None:
+    found = find({GPU: level((20, 1), (5, 1.2)), FMA: level((20, 1), (5, 1.2))})
+    assert {a.series: a.cause for a in found}[GPU] == "code"
+
+
+def test_a_step_taken_back_is_resolved() -> None:
+    found = find({CPU: level((15, 1), (5, 1.2), (5, 1))})
+    assert {(a.night, a.state) for a in found} == {(15, "resolved"), (20, "confirmed")}
+    assert not any(alarm.regression for alarm in found)
+
+
+def test_a_driver_change_starts_a_new_segment_for_gpu_rows_only() -> None:
+    levels = {name: level((15, 1), (10, 1.3)) for name in (CPU, GPU)}
+    assert [a.series for a in find(levels, {15: {"cl_driver": "2"}})] == [CPU]
+
+
+def test_what_else_changed_stands_beside_the_step() -> None:
+    (alarm,) = find({CPU: level((15, 1), (10, 1.3))}, {15: {"compiler": "b"}, 0: {"compiler": "a"}})
+    assert alarm.changed == ["compiler: a → b"]
+
+
+def test_acknowledged_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "acknowledged.toml"
+    file.write_text('[[acknowledged]]\nbenchmarks = "Ikj"\ncommit = "0000000f"\nreason = "safer"\n')
+    known = alarms.read_acknowledgements(file)
+    (alarm,) = find({CPU: level((15, 1), (10, 1.3))}, None, known=known)
+    assert (alarm.state, alarm.why, alarm.regression) == ("acknowledged", "safer", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x = 1", "unknown key 'x'"),
+        ('[[acknowledged]]\nbenchmarks = "("\ncommit = "1"\nreason = "r"', "regular expression"),
+        ('[[acknowledged]]\nbenchmarks = "a"\ncommit = "1"', "'reason' is missing"),
+        ("[[acknowledged", "TOML"),
+    ],
+)
+def test_bad_acknowledgements_are_named(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(UserError, match=complaint):
+        alarms.read_acknowledgements(tmp_path / "a.toml")

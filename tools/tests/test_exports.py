@@ -1,0 +1,101 @@
+"""Exports: each read back by the reader it is made for, or by its schema."""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import jsonschema
+import pytest
+import synthesise
+
+from benchkit import alarms, exports, history
+from benchkit.index import Index
+
+NUMBER = {"type": "number"}
+BENCHER = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {
+            "type": "object",
+            "required": ["value"],
+            "properties": {"value": NUMBER, "lower_value": NUMBER, "upper_value": NUMBER},
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exports of a synthetic history with a hostile name, a failed and a skipped row."""
+    place = tmp_path_factory.mktemp("exports")
+    synthesise.write_results(place / "results", 24, 40)
+    index = Index(place / "index.sqlite")
+    index.ingest(place / "results")
+    past = history.load(index, history.Order())
+    exports.write_all(
+        past, alarms.find(past, alarms.Rules()), place / "out", "https://example.org/"
+    )
+    return place / "out"
+
+
+def strict(file: Path) -> object:
+    """JSON as every parser reads it: no NaN."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{file.name}: {word}")
+
+    return json.loads(file.read_text(), parse_constant=refuse)
+
+
+def test_csv_has_every_point_and_no_zero_for_a_failure(folder: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO((folder / "history.csv").read_text())))
+    assert {row["status"] for row in rows} == {"ok", "error", "skipped"}
+    assert all((row["seconds"] == "") == (row["status"] != "ok") for row in rows)
+    assert any(row["benchmark"] == synthesise.HOSTILE for row in rows)
+    assert len(strict(folder / "history.json")["points"]) == len(rows)
+
+
+def test_promtool_reads_the_metrics(folder: Path) -> None:
+    text = (folder / "metrics.prom").read_text()
+    assert text.endswith("# EOF\n") and "onerror" in text
+    if not shutil.which("promtool"):
+        pytest.skip("promtool is not installed (Debian: prometheus)")
+    command = ["promtool", "check", "metrics"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_bencher_format(folder: Path) -> None:
+    jsonschema.validate(strict(folder / "bencher-SYNTHETIC-1.json"), BENCHER)
+
+
+@pytest.mark.parametrize(("word", "unit"), [("smaller", "ns"), ("bigger", "GFLOP/s")])
+def test_github_action_format(folder: Path, word: str, unit: str) -> None:
+    entries = strict(folder / f"github-action-{word}-SYNTHETIC-1.json")
+    assert entries[-1]["unit"] == unit
+    for entry in entries:
+        assert {"name", "unit", "value", "range", "extra"} == entry.keys()
+        assert entry["value"] > 0
+
+
+def test_feed_and_badge_are_xml(folder: Path) -> None:
+    feed = ET.parse(folder / "alarms.atom").getroot()
+    entries = feed.findall(f"{{{exports.ATOM}}}entry")
+    ids = [entry.findtext(f"{{{exports.ATOM}}}id") for entry in entries]
+    assert entries and len(set(ids)) == len(ids)
+    assert "regression" in ET.parse(folder / "badge.svg").getroot().attrib["aria-label"]
+
+
+def test_grafana_asks_for_metrics_that_exist(folder: Path) -> None:
+    board, text = strict(folder / "grafana.json"), (folder / "metrics.prom").read_text()
+    for panel in board["panels"]:
+        metric = panel["targets"][0]["expr"].split("{")[0]
+        assert f"# TYPE {metric} gauge" in text

@@ -1,0 +1,205 @@
+"""nightly.py as a user runs it, with a program that plays Google Benchmark."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from documents import FAKE, TOOLS, document, entry
+
+from benchkit import journal
+
+CONFIG = """
+machine = "m"
+launches = 3
+[[family]]
+name = "Small"
+n = [64]
+filter = "n:64/"
+[[family]]
+name = "Large"
+filter = "n:256/"
+"""
+
+
+@pytest.fixture
+def nightly(tmp_path: Path):
+    """Runs nightly.py with its results under tmp_path; gives the finished process."""
+    (tmp_path / "night.toml").write_text(CONFIG)
+    shutil.copy(FAKE, tmp_path / "new.py")
+
+    def run(
+        *arguments: object, cwd: Path = tmp_path, **environment: str
+    ) -> subprocess.CompletedProcess:
+        done = subprocess.run(
+            command(tmp_path, *arguments),
+            capture_output=True,
+            text=True,
+            cwd=cwd,
+            env={**os.environ, **environment},
+            check=False,
+        )
+        assert "Traceback" not in done.stderr and "internal error" not in done.stderr
+        return done
+
+    return run
+
+
+def command(folder: Path, *arguments: object) -> list[str]:
+    own = ["--index", folder / "index.sqlite", "--results", folder / "results"]
+    return [sys.executable, str(TOOLS / "nightly.py"), *map(str, own), *map(str, arguments)]
+
+
+def nights(folder: Path) -> list[Path]:
+    return sorted((folder / "results" / "m").glob("*_*"))
+
+
+def test_a_night(nightly, tmp_path: Path) -> None:
+    done = nightly("--config", "night.toml", "--program", "new.py")
+    assert done.returncode == 0, done.stderr
+    (night,) = nights(tmp_path)
+    assert len(list(night.glob("*.json"))) == 6
+    log = journal.read(night)
+    assert log.state == "complete"
+    assert {event["event"] for event in log.events} >= {"before", "after"}
+    assert "load" in log.notes[0]
+
+
+def test_a_family_that_crashes_is_lost_and_the_night_is_not(nightly, tmp_path: Path) -> None:
+    (tmp_path / "crash.py").write_text(
+        f"#!{sys.executable}\nimport os, sys\n"
+        f"if any('n:256' in a for a in sys.argv): os.abort()\n"
+        f"os.execv('{tmp_path}/new.py', sys.argv)\n"
+    )
+    (tmp_path / "crash.py").chmod(0o755)
+    done = nightly("--config", "night.toml", "--program", "crash.py")
+    assert done.returncode == 4 and "SIGABRT" in done.stderr
+    (night,) = nights(tmp_path)
+    assert sorted(f.name for f in night.glob("*.json")) == [f"Small-00{i}.json" for i in range(3)]
+    assert "Large: 0 of 3" in journal.read(night).message
+
+
+def test_no_rows_and_all_skipped_have_states_of_their_own(nightly, tmp_path: Path) -> None:
+    (tmp_path / "night.toml").write_text('machine="m"\n[[family]]\nname="A"\nfilter="Nope"\n')
+    assert nightly("--config", "night.toml", "--program", "new.py").returncode == 6
+    row = entry("A/n:1", error_occurred=True, error_message="skipped: no device")
+    skip = json.dumps(document([row]))
+    (tmp_path / "skip.py").write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        f"out = [a for a in sys.argv if a.startswith('--benchmark_out=')][0].split('=')[1]\n"
+        f"open(out, 'w').write({skip!r})\n"
+    )
+    (tmp_path / "skip.py").chmod(0o755)
+    assert nightly("--config", "night.toml", "--program", "skip.py").returncode == 7
+    assert [journal.read(night).state for night in nights(tmp_path)] == ["no rows", "all skipped"]
+
+
+def test_a_launch_that_hangs_is_ended(nightly, tmp_path: Path) -> None:
+    (tmp_path / "night.toml").write_text("limit = 0.5\n" + CONFIG)
+    done = nightly("--config", "night.toml", "--program", "new.py", FAKE_SLEEP="60")
+    assert done.returncode == 6 and "was ended after 0.5 s" in done.stderr
+
+
+def test_a_killed_night_goes_on(nightly, tmp_path: Path) -> None:
+    arguments = ("--config", "night.toml", "--program", "new.py")
+    slow = {**os.environ, "FAKE_SLEEP": "0.4"}
+    first = subprocess.Popen(
+        command(tmp_path, *arguments), cwd=tmp_path, env=slow, stderr=subprocess.PIPE
+    )
+    wait_for(lambda: list((tmp_path / "results").rglob("Small-000.json")))
+    second = nightly(*arguments)
+    assert second.returncode == 3 and "another night" in second.stderr
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    (left,) = nights(tmp_path)
+    assert left.name.endswith(".partial")
+    kept = (left / "Small-000.json").read_bytes()
+    assert nightly(*arguments).returncode == 0
+    (night,) = nights(tmp_path)
+    assert (night / "Small-000.json").read_bytes() == kept
+    assert len(list(night.glob("*.json"))) == 6 and not list(night.glob("*.partial"))
+
+
+def test_an_interrupted_night_says_so(nightly, tmp_path: Path) -> None:
+    slow = {**os.environ, "FAKE_SLEEP": "0.4"}
+    arguments = ("--config", "night.toml", "--program", "new.py")
+    process = subprocess.Popen(
+        command(tmp_path, *arguments), cwd=tmp_path, env=slow, stderr=subprocess.PIPE
+    )
+    wait_for(lambda: list((tmp_path / "results").rglob("Small-000.json")))
+    process.terminate()
+    assert b"interrupted" in process.communicate()[1]
+    assert process.returncode == 130
+
+
+def wait_for(condition, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("launchs = 3", "unknown key 'launchs'"),
+        ("launches = '3'", "wrong type"),
+        ("launches = 0", "must be positive"),
+        ("machine = '../x'", "cannot be the name of a folder"),
+        ("[[family]]\nfilter = 'x'", "'name' is missing"),
+        ("[[family]]\nname = 'a'\nflags = ['--benchmark_out=x']", "this flag is set per launch"),
+        ("[[family]]\nname = 'a'\n[[family]]\nname = 'a'", "same name"),
+        ("= 3", "TOML"),
+    ],
+)
+def test_bad_configurations_are_named(nightly, tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "night.toml").write_text(text)
+    done = nightly("--config", "night.toml", "--program", "new.py")
+    assert done.returncode == 2 and complaint in done.stderr
+
+
+def test_backfill_builds_commits_and_keeps_failed_ones(
+    nightly, tmp_path: Path, git_commits
+) -> None:
+    repo = tmp_path / "repo"
+    shas = git_commits(repo, 4)
+    # The third commit does not build; its night is there and says so.
+    build = f'build = "git log -1 --format=%s | grep -qv 2 && cp {FAKE} bench"\nprogram = "bench"\n'
+    (tmp_path / "night.toml").write_text(build + CONFIG)
+    arguments = ("--config", "../night.toml", "--commits", f"{shas[0]}..HEAD")
+    done = nightly(*arguments, cwd=repo)
+    assert done.returncode == 5, done.stderr
+    logs = [journal.read(night) for night in nights(tmp_path)]
+    assert sorted(log.sha for log in logs) == sorted(shas[1:])
+    assert {log.sha: log.state for log in logs}[shas[2]] == "did not build"
+    again = nightly(*arguments, cwd=repo)
+    assert again.returncode == 0 and len(nights(tmp_path)) == 3
+
+
+def history_of(folder: Path, levels: list[float]) -> None:
+    for day, seconds in enumerate(levels):
+        place = folder / "results" / "m" / f"2026-01-{day + 1:02d}T020000_{day:08x}"
+        place.mkdir(parents=True)
+        rows = [entry("SGEMM/CPU/Ikj/n:64/real_time", seconds * (1 + day % 3 / 1000))]
+        context = {"date": f"2026-01-{day + 1:02d}T02:00:00+00:00", "git_sha": f"{day:08x}"}
+        (place / "CPU-000.json").write_text(json.dumps(document(rows, **context)))
+
+
+def test_exit_code_is_1_on_a_confirmed_regression_only(nightly, tmp_path: Path) -> None:
+    history_of(tmp_path, [1e-3] * 12 + [1.3e-3] * 2)
+    done = nightly("--check", "--machine", "m")
+    assert done.returncode == 0 and "provisional" in done.stdout
+    shutil.rmtree(tmp_path / "results")
+    history_of(tmp_path, [1e-3] * 12 + [1.3e-3] * 3)
+    done = nightly("--check", "--machine", "m")
+    assert done.returncode == 1 and "confirmed" in done.stdout and "0000000c" in done.stdout
+    (tmp_path / "results" / "acknowledged.toml").write_text(
+        '[[acknowledged]]\nbenchmarks = "Ikj"\ncommit = "0000000c"\nreason = "needed"\n'
+    )
+    done = nightly("--check", "--machine", "m")
+    assert done.returncode == 0 and "acknowledged" in done.stdout
