@@ -143,11 +143,13 @@ def state(machine: Machine, one: Series) -> str:
     nights = machine.measured
     if not nights:
         return "ok" if one.last is not None else "failing"
-    there = [i for i in nights if i in one.status or one.value[i] > 0]
-    if not there or there[-1] != nights[-1]:
-        return "stale" if there else "apart"
-    if there[-1] in one.status:
-        return "skipped" if one.status[there[-1]][0] == "skipped" else "failing"
+    known = np.isfinite(one.value[: machine.on_branch])
+    known[[at for at in one.status if at < machine.on_branch]] = True
+    there = np.flatnonzero(known)
+    if not len(there) or there[-1] < nights[-1]:
+        return "stale" if len(there) else "apart"
+    if nights[-1] in one.status:
+        return "skipped" if one.status[nights[-1]][0] == "skipped" else "failing"
     return "new" if len(nights) > 3 and there[0] >= nights[-3] else "ok"
 
 
