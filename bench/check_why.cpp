@@ -79,7 +79,8 @@ TEST(Resources, LoadsAndSumsByGeometry) {
       {{64, 1, 64, kWhole, Axis::kRows}, 2, 1},    // a row, one element after the other
       {{128, 1, 1, 1, Axis::kRows}, 2, 1},         // a part of a dot product
       {{16, 8, 128, 64}, 1.0 / 16 + 1.0 / 4, 64},  // 16 rows × 4 columns
-      {{256, 1, 128, 128}, 2.0 / 8, 64},           // warps arrange a line of work-items
+      {{1, 1, 128, 32}, 1.0 / 128 + 1.0 / 32, 4096},
+      {{256, 1, 128, 128}, 2.0 / 8, 64},  // warps arrange a line of work-items
   };
   for (const auto& line : lines) {
     EXPECT_DOUBLE_EQ(gpu::loads_per_multiply_add(line.geometry), line.loads);

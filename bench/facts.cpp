@@ -8,10 +8,10 @@ namespace bench {
 namespace {
 
 // A CPU's compiler seldom vectorises across work-items: it runs them one after the other, and a sum
-// of few chains waits for the latency of its own multiply-adds. 4 cycles on every x86 and ARM core
-// of the last decade, of which two can begin in each cycle.
+// of few chains waits for the latency of its own additions: 3 cycles or more on the x86 and ARM
+// cores of the last decade, of which two can begin in each cycle.
 double chain_seconds(const gpu::DeviceInfo& device, double multiply_adds, double sums) {
-  constexpr double kCycles = 4;
+  constexpr double kCycles = 3;
   constexpr double kPerCycle = 2;
   const double rate =
       std::min(sums / kCycles, kPerCycle) * device.clock_mhz * 1e6 * device.compute_units;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace bench {
 
 bool Bookkeeper::ReportContext(const Context& context) {
@@ -29,7 +31,11 @@ void Bookkeeper::ReportRuns(const std::vector<Run>& runs) {
           break;
       }
     // The rates are computed; without the flag the console prints "3.6", not "3.6/s".
-    for (auto& [name, counter] : run.counters) counter.flags = benchmark::Counter::kDefaults;
+    for (auto& [name, counter] : run.counters) {
+      counter.flags = benchmark::Counter::kDefaults;
+      // The coefficient of variation of a counter that is zero, which JSON has no number for.
+      if (std::isnan(counter.value)) counter.value = 0;
+    }
     const auto launches = run.counters.find(kLaunches);
     if (launches == run.counters.end()) continue;
     if (run.run_type == Run::RT_Iteration && launches->second.value > 0) {

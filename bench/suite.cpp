@@ -153,8 +153,14 @@ void Suite::measure(benchmark::State& state, const Ceiling& row) {
 // The edge where every error of a row is caught: it becomes that row's reason, the others run.
 void Suite::at_the_edge(benchmark::State& state, const std::function<void()>& measurement) {
   try {
-    measurement();
-    return;
+    try {
+      measurement();
+      return;
+    } catch (...) {
+      // The library aborts where one repetition of a row never began and another did.
+      if (state.iterations() == 0) state.KeepRunning();
+      throw;
+    }
   } catch (const gpu::Unsupported& reason) {
     skip_with_reason(state, reason.what());
   } catch (const OverBudget& reason) {

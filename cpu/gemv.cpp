@@ -38,17 +38,17 @@ HWY_INLINE Vec load_first(const float* from, std::size_t count) {
 template <std::size_t R>
 HWY_NOINLINE void dot_rows(const Product& p, const float* a, const float* x, float* y) {
   Vec acc[R][kVectors];
-#pragma GCC unroll 4
+  CPU_UNROLL(4)
   for (std::size_t r = 0; r < R; ++r) {
-#pragma GCC unroll 4
+    CPU_UNROLL(4)
     for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(kTag);
   }
   std::size_t j = 0;
   for (; j + kVectors * kLanes <= p.k; j += kVectors * kLanes) {
-#pragma GCC unroll 4
+    CPU_UNROLL(4)
     for (std::size_t v = 0; v < kVectors; ++v) {
       const Vec part = hn::LoadU(kTag, x + j + v * kLanes);
-#pragma GCC unroll 4
+      CPU_UNROLL(4)
       for (std::size_t r = 0; r < R; ++r) {
         const float* const from = a + r * p.lda + j + v * kLanes;
         acc[r][v] = hn::MulAdd(hn::LoadU(kTag, from), part, acc[r][v]);
@@ -58,12 +58,12 @@ HWY_NOINLINE void dot_rows(const Product& p, const float* a, const float* x, flo
   for (; j < p.k; j += kLanes) {
     const std::size_t count = std::min(kLanes, p.k - j);
     const Vec part = load_first(x + j, count);
-#pragma GCC unroll 4
+    CPU_UNROLL(4)
     for (std::size_t r = 0; r < R; ++r) {
       acc[r][0] = hn::MulAdd(load_first(a + r * p.lda + j, count), part, acc[r][0]);
     }
   }
-#pragma GCC unroll 4
+  CPU_UNROLL(4)
   for (std::size_t r = 0; r < R; ++r) {
     y[r * p.ldc] = hn::GetLane(hn::SumOfLanes(kTag, hn::Add(acc[r][0], acc[r][1])));
   }

@@ -134,7 +134,7 @@ struct Operands {
 };
 
 HWY_INLINE void copy_line(const float* HWY_RESTRICT from, float* HWY_RESTRICT to) {
-#pragma GCC unroll 16
+  CPU_UNROLL(16)
   for (std::size_t j = 0; j < kLine; j += kLanes) {
     hn::StoreU(hn::LoadU(kTag, from + j), kTag, to + j);
   }
@@ -145,18 +145,18 @@ template <bool kPackB, std::size_t R, std::size_t V>
 HWY_INLINE void rank_one_update(Vec (&acc)[R][V], const float* a, const float* b,
                                 std::size_t b_stride, float* packed_b) {
   Vec row[V];
-#pragma GCC unroll 4
+  CPU_UNROLL(4)
   for (std::size_t v = 0; v < V; ++v) row[v] = hn::LoadU(kTag, b + v * kLanes);
   if constexpr (kPackB) {
     hwy::Prefetch(b + kRowsAhead * b_stride);
     hwy::Prefetch(b + kRowsAhead * b_stride + V * kLanes - 1);
-#pragma GCC unroll 4
+    CPU_UNROLL(4)
     for (std::size_t v = 0; v < V; ++v) hn::Store(row[v], kTag, packed_b + v * kLanes);
   }
-#pragma GCC unroll 16
+  CPU_UNROLL(16)
   for (std::size_t r = 0; r < R; ++r) {
     const Vec element = hn::Set(kTag, a[r * kStripStride]);
-#pragma GCC unroll 4
+    CPU_UNROLL(4)
     for (std::size_t v = 0; v < V; ++v) acc[r][v] = hn::MulAdd(element, row[v], acc[r][v]);
   }
 }
@@ -167,9 +167,9 @@ HWY_INLINE void rank_one_update(Vec (&acc)[R][V], const float* a, const float* b
 template <bool kPackB, std::size_t R, std::size_t V>
 HWY_NOINLINE void micro_kernel(const Operands& in, const Output& out) {
   Vec acc[R][V];
-#pragma GCC unroll 16
+  CPU_UNROLL(16)
   for (std::size_t r = 0; r < R; ++r) {
-#pragma GCC unroll 4
+    CPU_UNROLL(4)
     for (std::size_t v = 0; v < V; ++v) acc[r][v] = hn::Zero(kTag);
   }
   const float* a = in.a;
@@ -195,7 +195,7 @@ HWY_NOINLINE void micro_kernel(const Operands& in, const Output& out) {
         from += in.next.lda;
         to += kStripStride;
       }
-#pragma GCC unroll 4
+      CPU_UNROLL(4)
       for (std::size_t u = 0; u < kUnroll; ++u) {
         rank_one_update<kPackB, R, V>(acc, a, b, in.b_stride, packed_b);
         ++a;
@@ -207,9 +207,9 @@ HWY_NOINLINE void micro_kernel(const Operands& in, const Output& out) {
   for (; a < end; ++a, b += in.b_stride, packed_b += kWidth) {
     rank_one_update<kPackB, R, V>(acc, a, b, in.b_stride, packed_b);
   }
-#pragma GCC unroll 16
+  CPU_UNROLL(16)
   for (std::size_t r = 0; r < R; ++r) {
-#pragma GCC unroll 4
+    CPU_UNROLL(4)
     for (std::size_t v = 0; v < V; ++v) store_vector(acc[r][v], v, out.c + r * out.ldc, out);
   }
 }

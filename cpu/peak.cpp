@@ -30,13 +30,13 @@ constexpr std::size_t kStreams = 8;  // vectors a step of the memory loops
 double fma_chains(std::size_t rounds, float* result) {
   const Vec factor = hn::Set(kTag, 0.5F), addend = hn::Set(kTag, 1.0F);
   Vec x[kChains];
-#pragma GCC unroll 16
+  CPU_UNROLL(16)
   for (std::size_t i = 0; i < kChains; ++i) x[i] = hn::Set(kTag, static_cast<float>(i));
   for (std::size_t round = 0; round < rounds; ++round) {
-#pragma GCC unroll 16
+    CPU_UNROLL(16)
     for (std::size_t i = 0; i < kChains; ++i) x[i] = hn::MulAdd(x[i], factor, addend);
   }
-#pragma GCC unroll 16
+  CPU_UNROLL(16)
   for (std::size_t i = 1; i < kChains; ++i) x[0] = hn::Add(x[0], x[i]);
   *result = hn::GetLane(hn::SumOfLanes(kTag, x[0]));
   return 2.0 * static_cast<double>(rounds * kChains * kLanes);
@@ -45,22 +45,22 @@ double fma_chains(std::size_t rounds, float* result) {
 /// The sum of `count` floats; `count` is a multiple of kStreams vectors.
 float sum(const float* from, std::size_t count) {
   Vec acc[kStreams];
-#pragma GCC unroll 16
+  CPU_UNROLL(16)
   for (std::size_t i = 0; i < kStreams; ++i) acc[i] = hn::Zero(kTag);
   for (std::size_t j = 0; j < count; j += kStreams * kLanes) {
-#pragma GCC unroll 16
+    CPU_UNROLL(16)
     for (std::size_t i = 0; i < kStreams; ++i) {
       acc[i] = hn::Add(acc[i], hn::Load(kTag, from + j + i * kLanes));
     }
   }
-#pragma GCC unroll 16
+  CPU_UNROLL(16)
   for (std::size_t i = 1; i < kStreams; ++i) acc[0] = hn::Add(acc[0], acc[i]);
   return hn::GetLane(hn::SumOfLanes(kTag, acc[0]));
 }
 
 void copy(const float* HWY_RESTRICT from, float* HWY_RESTRICT to, std::size_t count) {
   for (std::size_t j = 0; j < count; j += kStreams * kLanes) {
-#pragma GCC unroll 16
+    CPU_UNROLL(16)
     for (std::size_t i = 0; i < kStreams; ++i) {
       hn::Store(hn::Load(kTag, from + j + i * kLanes), kTag, to + j + i * kLanes);
     }

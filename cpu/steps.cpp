@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kDepth = 256;  // rows of B in a packed block
 constexpr std::size_t kHeight = 4;   // rows of C in registers
-constexpr std::size_t kWidth = 8;    // columns of C in registers, and of a packed panel
+constexpr std::size_t kWidth = 32;   // columns of C in registers, and of a packed panel
 
 /// Columns of B in a packed block: it fills half of L2.
 std::size_t block_columns(std::size_t n) {
@@ -71,7 +71,8 @@ void pack_panels(const Product& p, float* to) {
   }
 }
 
-/// R rows of C times one panel: R x kWidth sums that stay in registers for the whole depth.
+/// R rows of C times one panel: R x kWidth sums that stay in registers for the whole depth. The
+/// loop over the columns is left to the compiler, which makes vectors of it.
 template <std::size_t R>
 void add_tile(const Product& p, const float* b) {
   float sums[R][kWidth] = {};
@@ -79,7 +80,6 @@ void add_tile(const Product& p, const float* b) {
 #pragma GCC unroll 4
     for (std::size_t r = 0; r < R; ++r) {
       const float a = p.a[r * p.lda + q];
-#pragma GCC unroll 8
       for (std::size_t j = 0; j < kWidth; ++j) sums[r][j] += a * b[j];
     }
   }

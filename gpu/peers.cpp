@@ -42,16 +42,16 @@ class ClblastMultiplication final : public ClMultiplication {
         sgemm_(sgemm) {}
 
  protected:
-  void enqueue(cl::Event& first, cl::Event& last) override {
-    queue().enqueueMarkerWithWaitList(nullptr, &first);
+  void enqueue(cl::Event* first, cl::Event* last) override {
+    if (first != nullptr) queue().enqueueMarkerWithWaitList(nullptr, first);
     const auto [a, b, c] = operands();
     cl_command_queue raw_queue = queue()();
     cl_event event = nullptr;
     check(sgemm_(kRowMajor, kNoTranspose, kNoTranspose, shape().m, shape().n, shape().k, 1.0F,
                  a.buffer(), 0, a.leading, b.buffer(), 0, b.leading, 0.0F, c.buffer(), 0, c.leading,
-                 &raw_queue, &event),
+                 &raw_queue, last != nullptr ? &event : nullptr),
           "CLBlastSgemm");
-    last = cl::Event(event);
+    if (last != nullptr) *last = cl::Event(event);
   }
 
  private:

@@ -45,9 +45,10 @@ Block block(const Geometry& g) {
   const bool rows = g.x_axis == Axis::kRows;
   const Block own{outputs(g.tile_m, rows ? g.wg_x : g.wg_y),
                   outputs(g.tile_n, rows ? g.wg_y : g.wg_x)};
-  if (g.wg_y != 1 || g.tile_m <= 1 || g.tile_n <= 1 || rows) return own;
+  if (g.wg_y != 1 || g.wg_x == 1 || g.tile_m <= 1 || g.tile_n <= 1 || rows) return own;
   // A line of work-items over a block of C: the kernel arranges them in warps, at best squarely.
-  const double side = std::sqrt(own.rows * own.columns);
+  const double side =
+      std::sqrt(static_cast<double>(g.tile_m * g.tile_n) / static_cast<double>(g.wg_x));
   return {side, side};
 }
 

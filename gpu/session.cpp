@@ -101,11 +101,8 @@ double ClMultiplication::run(int batch) {
   }
   cl::Event first;
   cl::Event last;
-  enqueue(first, last);
-  for (int i = 1; i < batch; ++i) {
-    cl::Event ignored;
-    enqueue(ignored, last);
-  }
+  for (int i = 0; i < batch; ++i)
+    enqueue(i == 0 ? &first : nullptr, i == batch - 1 ? &last : nullptr);
   last.wait();
   return seconds(first, last, timer_ns_) / batch;
 }
@@ -138,11 +135,14 @@ class KernelMultiplication final : public ClMultiplication {
   }
 
  protected:
-  void enqueue(cl::Event& first, cl::Event& last) override {
-    queue().enqueueNDRangeKernel(kernel_, cl::NullRange,
-                                 cl::NDRange(range_.global[0], range_.global[1]),
-                                 cl::NDRange(range_.local[0], range_.local[1]), nullptr, &last);
-    first = last;
+  void enqueue(cl::Event* first, cl::Event* last) override {
+    cl::Event event;
+    const bool stamped = first != nullptr || last != nullptr;
+    queue().enqueueNDRangeKernel(
+        kernel_, cl::NullRange, cl::NDRange(range_.global[0], range_.global[1]),
+        cl::NDRange(range_.local[0], range_.local[1]), nullptr, stamped ? &event : nullptr);
+    if (first != nullptr) *first = event;
+    if (last != nullptr) *last = event;
   }
 
  private:
@@ -212,6 +212,15 @@ cl::Kernel Session::kernel(const std::string& name, const std::string& defines) 
   return {build(name, build_options() + defines), name.c_str()};
 }
 
+// NVIDIA answers 256 even for a kernel that was compiled, registers fitted, for a larger required
+// size; such a kernel runs at the size it was compiled for.
+std::size_t Session::work_group_limit(const cl::Kernel& kernel, const Needs& needs) const {
+  const std::size_t allowed = kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_);
+  const auto required = kernel.getWorkGroupInfo<CL_KERNEL_COMPILE_WORK_GROUP_SIZE>(device_);
+  const bool compiled_for_it = required[0] == needs.wg_x && required[1] == needs.wg_y;
+  return info_.nvidia && compiled_for_it ? std::max(allowed, needs.wg_x * needs.wg_y) : allowed;
+}
+
 std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const Shape& shape) {
   if (variant.nvidia_capability > 0 && info_.capability < variant.nvidia_capability)
     refuse(fmt::format("needs an NVIDIA GPU of compute capability {}.{}, this is {}",
@@ -227,7 +236,7 @@ std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const S
   const std::string name(variant.kernel);
   cl::Kernel kernel(build(name, build_options() + definitions(variant, shape)), name.c_str());
   Limits of_kernel = limits_;
-  of_kernel.kernel_work_group = kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_);
+  of_kernel.kernel_work_group = work_group_limit(kernel, needs);
   needs.local_bytes = kernel.getWorkGroupInfo<CL_KERNEL_LOCAL_MEM_SIZE>(device_);
   refuse(obstacle(of_kernel, needs));
   product->bind(std::move(kernel), cover(variant.geometry, shape.m, shape.n));

@@ -69,8 +69,8 @@ class ClMultiplication : public Multiplication {
     std::size_t leading;
   };
   /// Enqueues one product. `first` and `last` receive the events between whose START and END it
-  /// ran.
-  virtual void enqueue(cl::Event& first, cl::Event& last) = 0;
+  /// ran; null in the middle of a batch, where an event for each launch would only cost time.
+  virtual void enqueue(cl::Event* first, cl::Event* last) = 0;
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] cl::CommandQueue& queue() { return queue_; }
@@ -115,6 +115,7 @@ class Session {
 
  private:
   cl::Program& build(const std::string& kernel, const std::string& options);
+  [[nodiscard]] std::size_t work_group_limit(const cl::Kernel& kernel, const Needs& needs) const;
   cl::Program retargeted(const cl::Program& program) const;
 
   cl::Device device_;

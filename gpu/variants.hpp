@@ -10,7 +10,14 @@
 namespace gpu {
 
 inline constexpr double kFloat32Epsilon = 1.1920929e-7;  // 2^-23
-inline constexpr double kTf32Epsilon = 9.765625e-4;      // 2^-10
+// An operand split into two TF32 numbers keeps 22 bits, and the product of the two low parts is
+// left out.
+inline constexpr double kSplitTf32Epsilon = 2.3841858e-7;  // 2^-22
+inline constexpr double kTf32Epsilon = 9.765625e-4;        // 2^-10, operands rounded to nearest
+// The same through wgmma, which drops the bits of both parts that TF32 has not.
+inline constexpr double kTruncatedSplitTf32Epsilon = 4.7683716e-7;  // 2^-21
+// wgmma reads float32 words from local memory and drops the bits that TF32 has not.
+inline constexpr double kTruncatedTf32Epsilon = 1.953125e-3;  // 2^-9
 
 struct Variant {
   std::string_view name;    // the whole benchmark family name: what is printed can be grepped

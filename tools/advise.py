@@ -27,14 +27,19 @@ from collections.abc import Sequence
 from benchkit import environment
 from benchkit.errors import OK, UserError
 
+MOST_WARNINGS = 5
+
 
 def main(arguments: list[str]) -> int:
     args = _parse(arguments)
     from benchkit import advice, counsel, reading
 
     launches = reading.read(args.runs, args.salvage)
-    for warning in (warning for launch in launches for warning in launch.warnings):
+    warnings = [warning for launch in launches for warning in launch.warnings]
+    for warning in warnings[:MOST_WARNINGS]:
         print(f"advise.py: warning: {warning}", file=sys.stderr)
+    if len(warnings) > MOST_WARNINGS:
+        print(f"advise.py: warning: {len(warnings) - MOST_WARNINGS} more", file=sys.stderr)
     wishes = advice.Wishes(args.op, args.products, args.reduced_precision)
     machines = advice.machines(launches)
     advices = [advice.advise(machine, wishes) for machine in machines]

@@ -8,6 +8,9 @@ A generated part stands between a line that says what it is and a line that ends
 
   <!-- table SGEMM n=1024 results/MACHINE/FILE.json -->
   <!-- chart SGEMM n=1024,2048 results/MACHINE/FILE.json -> results/MACHINE/ladder.svg -->
+  <!-- advice SGEMM results/MACHINE/FILE.json -->
+  <!-- crossover SGEMM results/MACHINE/FILE.json -> results/MACHINE/crossover.svg -->
+  <!-- roofline SGEMM results/MACHINE/FILE.json -> results/MACHINE/roofline.svg -->
   <!-- end -->
 
 Several files, as a quoted pattern, are one run in several launches.
@@ -24,7 +27,7 @@ from benchkit.errors import OK, REGRESSION, UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 PART = re.compile(
-    r"<!-- (?P<kind>table|chart) (?P<op>\w+) n=(?P<sizes>[\d,]+) (?P<run>\S+)"
+    r"<!-- (?P<kind>\w+) (?P<op>SGEM[MV])(?: n=(?P<sizes>[\d,]+))? (?P<run>\S+)"
     r"(?: -> (?P<out>\S+))? -->\n.*?<!-- end -->",
     re.DOTALL,
 )
@@ -53,9 +56,42 @@ def main(arguments: list[str]) -> int:
 
 def generated(part: re.Match[str], page: Path, draw: bool) -> str:
     """The part with what its first line asks for."""
+    head = part.group(0).split("\n", 1)[0]
+    maker = {"table": laddered, "chart": laddered}.get(part["kind"], advised)
+    return f"{head}\n\n{maker(part, page, draw)}\n\n<!-- end -->"
+
+
+def advised(part: re.Match[str], page: Path, draw: bool) -> str:
+    """CPU or GPU in words, or as a picture; the rooflines."""
+    from benchkit import advice, counsel, pictures, reading, roofline
+
+    machines = advice.machines(reading.read([ROOT / part["run"]]))
+    advices = [advice.advise(machine, advice.Wishes(part["op"])) for machine in machines]
+    if part["kind"] == "advice":
+        return ("\n" + counsel.markdown(advices)).replace("\n## ", "\n#### ").strip()
+    drawings = {
+        "crossover": lambda: pictures.crossovers(advices),
+        "roofline": lambda: pictures.roofline(advices[0], roofline.points(machines[0])),
+    }
+    if part["kind"] not in drawings or part["out"] is None:
+        raise UserError(f"{page.name}: {part.group(0).splitlines()[0]}: no such part, or no file")
+    if draw:
+        pictures.save(drawings[part["kind"]](), str(ROOT / part["out"]))
+    return f"![{part['op']}: {part['kind']}]({beside(page, part['out'])})"
+
+
+def beside(page: Path, target: str) -> str:
+    """A path from the root as the page has to write it."""
+    return "../" * (len(page.relative_to(ROOT).parts) - 1) + target
+
+
+def laddered(part: re.Match[str], page: Path, draw: bool) -> str:
+    """The table or the chart of all variants."""
     from benchkit import ladder, reading
 
     head = part.group(0).split("\n", 1)[0]
+    if part["sizes"] is None:
+        raise UserError(f"{page.name}: {head}: which n?")
     launches = reading.read([ROOT / part["run"]])
     sizes = [int(size) for size in part["sizes"].split(",")]
     ladders = {n: ladder.rungs(launches, part["op"], n) for n in sizes}
@@ -75,9 +111,8 @@ def generated(part: re.Match[str], page: Path, draw: bool) -> str:
         )
         if draw:
             ladder.chart(ladders, title, ROOT / part["out"])
-        relative = "../" * (len(page.relative_to(ROOT).parts) - 1) + part["out"]
-        body = f"![{part['op']} by variant, GFLOP/s]({relative})"
-    return f"{head}\n\n{body}\n\n<!-- end -->"
+        body = f"![{part['op']} by variant, GFLOP/s]({beside(page, part['out'])})"
+    return body
 
 
 if __name__ == "__main__":

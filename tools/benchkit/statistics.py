@@ -190,7 +190,7 @@ def _permutation_within(values: Sequence[float], sizes: Sequence[int], first: in
     for size in sizes:
         block, take = ranks[start : start + size], first or size // 2
         observed += int(block[:take].sum())
-        total = np.convolve(total, _sums(block, take))
+        total = np.convolve(total, _sums(tuple(sorted(block.tolist())), take))
         start += size
     sums = np.arange(len(total))
     centre = float((sums * total).sum() / total.sum())
@@ -198,7 +198,8 @@ def _permutation_within(values: Sequence[float], sizes: Sequence[int], first: in
     return min(1.0, float(total[extreme].sum() / total.sum()))
 
 
-def _sums(ranks: "Sequence[int]", take: int) -> "object":
+@lru_cache(maxsize=1024)  # without ties one block has the same ranks in every benchmark
+def _sums(ranks: tuple[int, ...], take: int) -> object:
     """How many subsets of `take` ranks have each sum."""
     import numpy as np
 
