@@ -5,6 +5,7 @@ import json
 import random
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -230,3 +231,45 @@ def test_local_bytes_are_those_of_the_built_kernel(tuning):
             cl.kernel_work_group_info.LOCAL_MEM_SIZE, handle
         )
         assert kernel.local_bytes(default) == built, path.stem
+
+
+BENCH = """#!{python}
+import json, sys
+flags = dict(arg.lstrip("-").split("=", 1) for arg in sys.argv[1:])
+tuned = "tuned at" in open(flags["tuned"]).read()
+rows = [dict(run_type="iteration", real_time={after} if tuned else 10.0)]
+json.dump(dict(benchmarks=rows), open(flags["benchmark_out"], "w"))
+"""
+
+
+@pytest.mark.parametrize(("after", "adopted"), [(5.0, True), (10.0, False), (20.0, False)])
+def test_only_what_bench_finds_faster_stays(tuning, tmp_path, monkeypatch, after, adopted):
+    import tune
+
+    bench, table = tmp_path / "bench", tmp_path / "tuned.json"
+    bench.write_text(BENCH.format(python=sys.executable, after=after))
+    bench.chmod(0o755)
+    tuned_table.write({"version": 1, "entries": [row([1, None])]}, table)
+    before = table.read_text()
+    config = {"TILE_M": 32, "TILE_N": 32, "TILE_K": 64, "WG_X": 1, "WG_Y": 1, "ROWS": 8}
+    monkeypatch.setattr(tuning, "tune", lambda kernel, *_: tuning.Winner(kernel.kernel, config, 2))
+    arguments = ["--kernels", "sgemm_vector_panel", "--bench", str(bench), "--table", str(table)]
+    assert tune.main(arguments) == 0
+    assert (table.read_text() != before) == adopted
+    entries = tuned_table.read(table)["entries"]
+    assert len(entries) == 1 + adopted and entries[0] == row([1, None])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--bench", "nowhere"], "nowhere is not there to compare with"),
+        (["--bench", "/bin/true", "--kernels", "sgemm_magic"], "no tunable kernel; there are: "),
+        (["--bench", "/bin/true", "--table", "none.json"], "cannot read the table none.json"),
+    ],
+)
+def test_bad_usage_is_said_before_any_search(tuning, arguments, said):
+    import tune
+
+    with pytest.raises(UserError, match=said):
+        tune.main(arguments)
