@@ -132,7 +132,7 @@ def fastest(tunables: Tunables, rows: list[Mapping]) -> Winner | None:
         return None
     best = min(good, key=lambda row: row["time"])
     config = {name: int(best[name]) for name in tunables.values}
-    return Winner(tunables.kernel, config, best["time"])
+    return Winner(tunables.kernel, config, float(best["time"]))
 
 
 def _problem(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
