@@ -49,6 +49,15 @@ class GpuRunner final : public Runner {
   std::unique_ptr<gpu::Multiplication> product_;
 };
 
+Case kernel_case(std::string name, double epsilon, Case::Choice choose) {
+  const auto prepare = [choose](Machine& machine, const Shape& shape) -> std::unique_ptr<Runner> {
+    if (!machine.session) throw gpu::Unsupported("there is no OpenCL device");
+    const gpu::Variant variant = choose(machine.session->info(), shape);
+    return std::make_unique<GpuRunner>(machine.session->prepare(variant, shape));
+  };
+  return {std::move(name), true, epsilon, prepare, std::move(choose)};
+}
+
 }  // namespace
 
 std::size_t Machine::last_level_cache(bool on_device) const {
@@ -59,26 +68,40 @@ std::size_t Machine::last_level_cache(bool on_device) const {
 }
 
 Case case_of(const cpu::Variant& variant) {
-  return {std::string(variant.name), false, gpu::kFloat32Epsilon,
+  return {std::string(variant.name),
+          false,
+          gpu::kFloat32Epsilon,
           [variant](Machine& machine, const Shape& shape) -> std::unique_ptr<Runner> {
             return std::make_unique<CpuRunner>(variant, machine.workspace, shape);
-          }};
+          },
+          {}};
 }
 
 Case case_of(const gpu::Variant& variant) {
-  return {std::string(variant.name), true, variant.epsilon,
-          [variant](Machine& machine, const Shape& shape) -> std::unique_ptr<Runner> {
-            if (!machine.session) throw gpu::Unsupported("there is no OpenCL device");
-            return std::make_unique<GpuRunner>(machine.session->prepare(variant, shape));
-          }};
+  return kernel_case(std::string(variant.name), variant.epsilon,
+                     [variant](const gpu::DeviceInfo&, const Shape&) { return variant; });
 }
 
 Case case_of(const gpu::Peer& peer) {
-  return {peer.name, true, peer.epsilon,
+  return {peer.name,
+          true,
+          peer.epsilon,
           [peer](Machine& machine, const Shape& shape) -> std::unique_ptr<Runner> {
             if (!machine.session) throw gpu::Unsupported("there is no OpenCL device");
             return std::make_unique<GpuRunner>(peer.prepare(*machine.session, shape));
-          }};
+          },
+          {}};
+}
+
+Case case_of(gpu::TunedTable table) {
+  const auto kept = std::make_shared<const gpu::TunedTable>(std::move(table));
+  return kernel_case(std::string(gpu::TunedTable::kVariant), gpu::kTruncatedSplitTf32Epsilon,
+                     [kept](const gpu::DeviceInfo& device, const Shape& s) {
+                       const std::size_t n = std::max({s.m, s.n, s.k, std::size_t{1}});
+                       if (const auto variant = kept->choose(device, n)) return *variant;
+                       throw gpu::Unsupported(fmt::format(
+                           "the table of tuned kernels has none for {} at n = {}", device.name, n));
+                     });
 }
 
 namespace {
@@ -95,10 +118,11 @@ std::vector<Case> peer_cases(const std::string& library) {
 
 }  // namespace
 
-std::vector<Case> cases(std::span<const std::string> peers) {
+std::vector<Case> cases(std::span<const std::string> peers, gpu::TunedTable tuned) {
   std::vector<Case> all;
   for (const auto& variant : cpu::variants()) all.push_back(case_of(variant));
   for (const auto& variant : gpu::variants()) all.push_back(case_of(variant));
+  all.push_back(case_of(std::move(tuned)));
   for (const auto& library : peers)
     for (auto& row : peer_cases(library)) all.push_back(std::move(row));
   std::ranges::stable_sort(all, {}, [](const Case& row) { return op_of(row.variant); });

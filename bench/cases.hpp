@@ -6,6 +6,7 @@
 #include "cpu/cpu.hpp"
 #include "gpu/peers.hpp"
 #include "gpu/session.hpp"
+#include "gpu/tuned.hpp"
 
 #include <functional>
 #include <memory>
@@ -48,15 +49,22 @@ struct Case {
   double epsilon;       // relative accuracy of one product and sum
   /// Throws gpu::Unsupported for a skip with its reason.
   std::function<std::unique_ptr<Runner>(Machine&, const Shape&)> prepare;
+  /// The row of gpu::variants() that runs, for explanations and roofs; empty for all but kernels of
+  /// this suite. Throws like prepare.
+  using Choice = std::function<gpu::Variant(const gpu::DeviceInfo&, const Shape&)>;
+  Choice kernel;
 };
 
 Case case_of(const cpu::Variant& variant);
 Case case_of(const gpu::Variant& variant);
 Case case_of(const gpu::Peer& peer);
+/// The best kernel that the table knows for the device and max(m, n, k).
+Case case_of(gpu::TunedTable table);
 
-/// Every row of cpu::variants() and gpu::variants(), then those of the peers (libraries to load, by
-/// name or path); the matrix product first. Throws std::invalid_argument for a peer that cannot be
-/// loaded or that is no library we know.
-std::vector<Case> cases(std::span<const std::string> peers = {});
+/// Every row of cpu::variants() and gpu::variants(), the tuned one, then those of the peers
+/// (libraries to load, by name or path); the matrix product first. Throws std::invalid_argument for
+/// a peer that cannot be loaded or that is no library we know.
+std::vector<Case> cases(std::span<const std::string> peers = {},
+                        gpu::TunedTable tuned = gpu::TunedTable::built_in());
 
 }  // namespace bench

@@ -108,10 +108,14 @@ int report(const Options& options, const bench::Ledger& ledger, std::size_t matc
   return ledger.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-// All rows; a peer that is not there is bad usage.
+// All rows; a peer that is not there or a broken table is bad usage.
 std::vector<bench::Case> load_cases(const Options& options) {
   try {
-    return bench::cases(options.peers);
+    return bench::cases(options.peers, options.tuned.empty()
+                                           ? gpu::TunedTable::built_in()
+                                           : gpu::TunedTable::read(options.tuned));
+  } catch (const gpu::BadTable& error) {
+    throw bench::Usage(fmt::format("--tuned: {}", error.what()));
   } catch (const std::invalid_argument& error) {
     throw bench::Usage(fmt::format("--peers: {}", error.what()));
   }

@@ -126,6 +126,8 @@ Options parse(int argc, const char* const* argv) {
       ->delimiter(',');
   app.add_option("--kernels", options.kernels, "read the kernels from this folder of .cl files")
       ->check(CLI::ExistingDirectory);
+  app.add_option("--tuned", options.tuned, "read the table of tuned kernels from this file")
+      ->check(CLI::ExistingFile);
   std::string cache = "hot";
   app.add_option("--cache", cache,
                  "hot: every run finds its operands where the last one left them; cold: outside\n"

@@ -26,6 +26,7 @@ struct Options {
   double budget = 3;               // seconds that one row may take; 0: no limit
   int batch = 1;                   // launches between the two stamps of a kernel's time
   std::vector<std::string> peers;  // libraries, by name or path
+  std::string tuned;               // table of tuned kernels; empty: the built-in one
   std::string kernels;             // folder of .cl files; empty: the embedded ones
   std::string filter;              // as given to --benchmark_filter
   std::string out;                 // where --benchmark_out is to end up; empty: nowhere

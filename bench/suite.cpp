@@ -237,7 +237,8 @@ void Suite::hold_against_the_roof(benchmark::State& state, const Row& row, doubl
   if (row.by_events()) note(row, seconds);
   Roofs roofs = roofs_.roofs(machine_, on_device);
   const Work work = work_of(row);
-  if (on_matrix_units(row.subject->variant)) roofs.flops = 0;
+  const auto kernel = kernel_of(row);
+  if (on_matrix_units(kernel ? kernel->name : row.subject->variant)) roofs.flops = 0;
   if (!remark(work, roofs, seconds).empty()) {
     const double flops = roofs.flops;
     roofs = roofs_.again(machine_, on_device);
@@ -246,6 +247,12 @@ void Suite::hold_against_the_roof(benchmark::State& state, const Row& row, doubl
   state.counters["% of roof"] = percent_of_roof(work, roofs, seconds);
   const std::string label = remark(work, roofs, seconds);
   if (!label.empty()) state.SetLabel(label);
+}
+
+// What runs on the device; none for peers and for the CPU.
+std::optional<gpu::Variant> Suite::kernel_of(const Row& row) const {
+  if (!row.subject->kernel) return std::nullopt;
+  return row.subject->kernel(machine_.session->info(), square(op_of(row.subject->variant), row.n));
 }
 
 // The library measures a row several times; the last is the longest.
@@ -258,9 +265,7 @@ void Suite::note(const Row& row, double seconds) {
 std::string Suite::explanation() {
   std::vector<KernelFacts> facts;
   for (const auto& [row, seconds] : kernel_seconds_) {
-    const auto all = gpu::variants();
-    const auto variant = std::ranges::find(all, row.subject->variant, &gpu::Variant::name);
-    if (variant != all.end())
+    if (const auto variant = kernel_of(row))
       facts.push_back(kernel_facts(*machine_.session, *variant, row.n, seconds));
   }
   return explanation_table(facts, device_roofs(machine_, roofs_.roofs(machine_, true)));

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ class Suite {
   void set_stage(const Row& row);
   void set_stage(const Ceiling& row);
   void rotate(const Row& row, const Problem& data);
+  [[nodiscard]] std::optional<gpu::Variant> kernel_of(const Row& row) const;
   void note(const Row& row, double seconds);
   void hold_against_the_roof(benchmark::State& state, const Row& row, double seconds);
   void prove(const Row& row, Runner& runner, Problem& problem);

@@ -4,15 +4,23 @@
 //
 // Row-major, A m×k (lda), B k×n (ldb), C m×n (ldc); any m, n, k ≥ 1. C is written, never read.
 // WG_X × WG_Y work-items compute TILE_M × TILE_N elements; TILE_M / WG_Y == TILE_N / WG_X == OUT.
+// "tune:" lists what tools/tune.py tries; it also obeys the #error lines and LOCAL_BYTES.
 #ifndef WG_X
-#define WG_X 8
-#define WG_Y 8
+#define WG_X 8  // tune: 4 8 16 32
+#endif
+#ifndef WG_Y
+#define WG_Y 8  // tune: 4 8 16 32
 #endif
 #ifndef TILE_M
-#define TILE_M 32
-#define TILE_N 32
+#define TILE_M 32  // tune: 16 32 64 128
+#endif
+#ifndef TILE_N
+#define TILE_N 32  // tune: 16 32 64 128
 #endif
 #define OUT (TILE_N / WG_X)
+#if OUT * WG_X != TILE_N || OUT * WG_Y != TILE_M
+#error "TILE_N / WG_X and TILE_M / WG_Y must be the same whole number"
+#endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) void sgemm_block(
     int m, int n, int k, __global const float* restrict a, int lda,

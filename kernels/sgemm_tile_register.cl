@@ -8,23 +8,31 @@
 // WG_X * ITEM_N == TILE_N, WG_Y * ITEM_M == TILE_M. Item (x, y) owns rows y + WG_Y * i and columns
 // x + WG_X * j: neighbours in x read neighbouring words of the tile and write neighbouring words of
 // C.
+// "tune:" lists what tools/tune.py tries; it also obeys the #error lines and LOCAL_BYTES.
 #ifndef TILE_M
-#define TILE_M 64
+#define TILE_M 64  // tune: 32 64 128
 #endif
 #ifndef TILE_N
-#define TILE_N 64
+#define TILE_N 64  // tune: 32 64 128
 #endif
 #ifndef TILE_K
-#define TILE_K 16
+#define TILE_K 16  // tune: 8 16 32
 #endif
 #ifndef WG_X
-#define WG_X 16
+#define WG_X 16  // tune: 8 16 32
 #endif
 #ifndef WG_Y
-#define WG_Y 16
+#define WG_Y 16  // tune: 8 16 32
 #endif
 #define ITEM_M (TILE_M / WG_Y)
 #define ITEM_N (TILE_N / WG_X)
+#define LOCAL_BYTES (4 * TILE_K * (TILE_M + TILE_N))
+#if WG_X * ITEM_N != TILE_N || WG_Y * ITEM_M != TILE_M
+#error "TILE_N must be a multiple of WG_X, TILE_M of WG_Y"
+#endif
+#if ITEM_M * ITEM_N > 64
+#error "more than 64 sums of a work-item do not fit its registers beside their operands"
+#endif
 
 __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tile_register(
     const int m, const int n, const int k, __global const float* a, const int lda,

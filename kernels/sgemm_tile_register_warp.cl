@@ -10,29 +10,30 @@
 // Plain OpenCL C: nothing depends on the items really running in step.
 // WG_X = 32 * (TILE_M / WARP_M) * (TILE_N / WARP_N); WARP_M % (4 * LANES_M) == WARP_N % (128 /
 // LANES_M) == 0; TILE_M * TILE_K and TILE_K * TILE_N multiples of 4 * WG_X; TILE_K % 4 == 0.
+// "tune:" lists what tools/tune.py tries; it also obeys the #error lines and LOCAL_BYTES.
 #ifndef TILE_M
-#define TILE_M 128
+#define TILE_M 128  // tune: 32 64 128 256
 #endif
 #ifndef TILE_N
-#define TILE_N 128
+#define TILE_N 128  // tune: 64 128 256
 #endif
 #ifndef TILE_K
-#define TILE_K 8
+#define TILE_K 8  // tune: 8 16
 #endif
 #ifndef WARP_M
-#define WARP_M 64
+#define WARP_M 64  // tune: 32 64 128
 #endif
 #ifndef WARP_N
-#define WARP_N 32
+#define WARP_N 32  // tune: 32 64 128
 #endif
 #ifndef LANES_M
-#define LANES_M 8
+#define LANES_M 8  // tune: 4 8
 #endif
 #define LANES_N (32 / LANES_M)
 #define WARPS_N (TILE_N / WARP_N)
 #define WARPS_M (TILE_M / WARP_M)
 #ifndef WG_X
-#define WG_X (32 * WARPS_M * WARPS_N)
+#define WG_X (32 * WARPS_M * WARPS_N)  // tune: 64 128 256 512
 #endif
 #ifndef WG_Y
 #define WG_Y 1
@@ -42,6 +43,19 @@
 #define A_STRIDE (TILE_M + 4)  // floats; the four words of a load go to rows 4 banks apart
 #define A_LOADS (TILE_M * TILE_K / 4 / WG_X)
 #define B_LOADS (TILE_K * TILE_N / 4 / WG_X)
+#define LOCAL_BYTES (8 * TILE_K * (A_STRIDE + TILE_N))
+#if TILE_M % WARP_M != 0 || TILE_N % WARP_N != 0 || WG_X != 32 * WARPS_M * WARPS_N || WG_Y != 1
+#error "WG_X must be 32 for each WARP_M x WARP_N block of the tile, WG_Y 1"
+#endif
+#if WARP_M % (4 * LANES_M) != 0 || WARP_N % (128 / LANES_M) != 0
+#error "WARP_M must be a multiple of 4 * LANES_M, WARP_N of 128 / LANES_M"
+#endif
+#if TILE_M * TILE_K % (4 * WG_X) != 0 || TILE_K * TILE_N % (4 * WG_X) != 0 || TILE_K % 4 != 0
+#error "TILE_M * TILE_K and TILE_K * TILE_N must be multiples of 4 * WG_X, TILE_K of 4"
+#endif
+#if ITEM_M * ITEM_N > 128
+#error "more than 128 sums of a work-item do not fit its registers beside their operands"
+#endif
 
 // Four neighbours in a row, of which `valid` exist; the others are 0.
 float4 load4(__global const float* from, int valid) {

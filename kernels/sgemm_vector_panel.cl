@@ -8,23 +8,31 @@
 // sums rest in local memory between panels; C is written once.
 //
 // TILE_N == 32; TILE_M % ROWS == 0. Local memory: 4 * TILE_N * (TILE_M + TILE_K) bytes.
+// "tune:" lists what tools/tune.py tries; it also obeys the #error lines and LOCAL_BYTES.
 #ifndef TILE_M
-#define TILE_M 128
+#define TILE_M 128  // tune: 32 48 64 96 120 128 192 240 256
 #endif
 #ifndef TILE_N
 #define TILE_N 32
 #endif
 #ifndef TILE_K
-#define TILE_K 256
+#define TILE_K 256  // tune: 64 128 256 512
 #endif
 #ifndef ROWS
-#define ROWS 8
+#define ROWS 8  // tune: 4 6 8 10 12
 #endif
 #ifndef WG_X
 #define WG_X 1
 #endif
 #ifndef WG_Y
 #define WG_Y 1
+#endif
+#define LOCAL_BYTES (4 * TILE_N * (TILE_M + TILE_K))
+#if TILE_N != 32 || WG_X != 1 || WG_Y != 1
+#error "a work-group is one work-item with rows of two vectors of 16: TILE_N must be 32"
+#endif
+#if TILE_M % ROWS != 0
+#error "TILE_M must be a multiple of ROWS"
 #endif
 
 __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_vector_panel(

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Finds the best configurations of the kernels on this device, for the variant SGEMM/GPU/Tuned.
+
+  tune.py                                      every tunable kernel at n = 1024, five minutes
+  tune.py --n 512,1024,2048 --budget 600       a range of sizes
+  tune.py --device H200 --kernels sgemm_tile_register_warp,sgemm_tile_register
+
+What is tried, and what must hold, stands in the kernels/*.cl files ("tune:", #error, LOCAL_BYTES).
+Kernel Tuner searches; each configuration is proved with integers before it counts. For each n the
+winner and the table's present choice are then measured by bench, and the faster one stays in
+gpu/tuned.json; the next build embeds it, `bench --tuned=gpu/tuned.json` uses it at once.
+What was measured is remembered under .cache/tune: run it again to go on.
+
+Exit code: 0 done, whether or not anything was faster, 2 bad usage or unusable input.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchkit import environment
+from benchkit.errors import OK, UserError
+
+ROOT = environment.ROOT
+
+
+def main(arguments: list[str]) -> int:
+    args = _parse(arguments)
+    from benchkit import tuned_table, tuning
+
+    if not args.bench.exists():
+        raise UserError(f"{args.bench} is not there to compare with; run tools/bench.sh once")
+    kernels = _kernels(args.kernels)
+    device = tuning.choose_device(args.device)
+    table = tuned_table.read(args.table)
+    end = time.monotonic() + args.budget
+    ranges = tuned_table.ranges(args.n)
+    for at, n in enumerate(args.n):
+        share = (end - time.monotonic()) / (len(args.n) - at)
+        winner = _search(args, kernels, device, n, share)
+        if winner is None:
+            print(f"n = {n}: no configuration runs on {device.label}")
+            continue
+        note = f"tuned at n = {n}: {winner.gflops(n):.0f} GFLOP/s"
+        row = tuned_table.entry(device.label, ranges[n], winner.kernel, winner.config, note)
+        candidate = tuned_table.merged(table, row)
+        before, after = (_seconds(args.bench, device, n, some) for some in (table, candidate))
+        print(f"n = {n}: {winner.kernel} {winner.config}")
+        print(f"n = {n}: Tuned takes {after:.6g} us, {before / after:.3f} times as fast as before")
+        if after < before:
+            table = candidate
+            tuned_table.write(table, args.table)
+        else:
+            print(f"n = {n}: the table keeps its choice")
+    return OK
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tune.py",
+        description=__doc__,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--n", type=_sizes, default=[1024], metavar="N,…", help="sizes (1024)")
+    parser.add_argument("--device", default="", help="index or part of its name; default as bench")
+    parser.add_argument(
+        "--kernels", type=lambda text: text.split(","), metavar="NAME,…", help="default: all"
+    )
+    parser.add_argument("--budget", type=float, default=300, help="seconds of searching (300)")
+    parser.add_argument("--strategy", default="random_sample", help="of Kernel Tuner")
+    parser.add_argument("--table", type=Path, default=ROOT / "gpu" / "tuned.json", metavar="FILE")
+    parser.add_argument("--bench", type=Path, default=ROOT / "build" / "release" / "bench")
+    parser.add_argument("--cache", type=Path, default=ROOT / ".cache" / "tune", metavar="FOLDER")
+    args = parser.parse_args(arguments)
+    if not args.budget > 0:
+        parser.error("--budget: expected seconds")
+    return args
+
+
+def _sizes(text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(part.isdigit() and 0 < int(part) <= 65536 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected sizes up to 65536, such as 512,1024")
+    return sorted({int(part) for part in parts})
+
+
+def _kernels(names: list[str] | None) -> list:
+    from benchkit import tunables
+
+    folder = ROOT / "kernels"
+    everything = (tunables.read(path) for path in sorted(folder.glob("*.cl")))
+    known = {kernel.kernel: kernel for kernel in everything if kernel.tuned}
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        raise UserError(f"{unknown[0]} is no tunable kernel; there are: {', '.join(known)}")
+    return [known[name] for name in names or known]
+
+
+def _search(args: argparse.Namespace, kernels: list, device: object, n: int, seconds: float):
+    """The fastest of all kernels, each with an equal share of the time that is left."""
+    from benchkit import tuning
+
+    end = time.monotonic() + seconds
+    winners = []
+    for at, kernel in enumerate(kernels):
+        share = max(1.0, (end - time.monotonic()) / (len(kernels) - at))
+        print(f"{kernel.kernel}, n = {n}, {share:.0f} s", file=sys.stderr)
+        search = tuning.Search(args.strategy, share, args.cache)
+        if winner := tuning.tune(kernel, device, n, search):
+            print(f"best: {winner.gflops(n):.1f} GFLOP/s, {winner.config}", file=sys.stderr)
+            winners.append(winner)
+    return min(winners, key=lambda winner: winner.milliseconds, default=None)
+
+
+def _seconds(bench: Path, device: object, n: int, table: dict) -> float:
+    """The median time of Tuned by this table, in bench's unit; proved by bench as every row is."""
+    from benchkit import tuned_table
+
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = Path(folder) / "tuned.json", Path(folder) / "run.json"
+        file.write_text(tuned_table.text(table), encoding="utf-8")
+        command = [bench, f"--device={device.label}", f"--n={n}", f"--tuned={file}", "--budget=0"]
+        command += ["--benchmark_filter=^SGEMM/GPU/Tuned/n:", "--benchmark_repetitions=5"]
+        command += [f"--benchmark_out={out}", "--benchmark_min_time=0.1"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0 or not out.exists():
+            raise UserError(f"bench cannot measure the table: {done.stderr.strip()}")
+        rows = json.loads(out.read_text())["benchmarks"]
+    times = [row["real_time"] for row in rows if row.get("run_type") == "iteration"
+             and not row.get("error_occurred") and not row.get("skipped")]  # fmt: skip
+    if not times:
+        raise UserError(f"bench measured nothing at n = {n}: {done.stderr.strip()}")
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    environment.use_project_python()
+    environment.run(main)
