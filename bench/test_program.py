@@ -145,6 +145,8 @@ def test_context_counters_and_clocks(tmp_path):
     products = {name: row for name, row in found.items() if not name.startswith("Peak")}
     assert any(name.startswith("Peak/GPU/Copy") for name in found)
     for name, row in products.items():
+        if reason(row):
+            continue  # skipped: it needs another device
         flops = 2 * 100**3 if name.startswith("SGEMM") else 2 * 100**2
         size = 4 * 3 * 100**2 if name.startswith("SGEMM") else 4 * (100**2 + 200)
         seconds = row["real_time"] * 1e-6
@@ -297,7 +299,9 @@ def test_small_work_groups_give_rows_or_reasons(tmp_path, limit):
     )
     assert done.returncode == 0, done.stdout
     skipped = [row for row in found.values() if reason(row)]
-    assert all("work-items in a work-group" in reason(row) for row in skipped)
+    # TensorCore and other rows for one vendor's GPUs say so on every other device.
+    words = ("work-items in a work-group", "needs an NVIDIA GPU")
+    assert [row for row in skipped if not any(word in reason(row) for word in words)] == []
     assert any("/Tile32/" in row["name"] for row in skipped)
     assert "-54" not in done.stdout
 

@@ -17,6 +17,7 @@ Exit code: 0 built · 1 built, and there are rows that failed in the last night 
 """
 
 import argparse
+import gc
 import re
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ from benchkit.errors import OK, REGRESSION, UserError
 
 def main(arguments: list[str]) -> int:
     args = parse(arguments)
+    gc.disable()  # a year of nights is a million small objects without circles, and then we end
     from benchkit import alarms, branch, history
     from benchkit.index import Index, index_of
     from benchkit.site import data, pages

@@ -153,19 +153,16 @@ def _series(
         found[now].ids.append(id_)
         if now != name:
             found[now].formerly.append(name)
-    rows = index.db.execute(
-        "SELECT p.series,p.night,p.status,p.value,p.low,p.high,p.rate,p.unit,p.message "
-        "FROM point p JOIN series s ON s.id = p.series WHERE s.machine=?",
-        (machine,),
-    )
-    for id_, night, status, value, low, high, rate, unit, message in rows:
-        series, at = by_id[id_], place[night]
-        if status != "ok":
-            series.status[at] = (status, message)
-            continue
-        series.value[at], series.low[at], series.high[at] = value, low, high
-        if rate is not None:
-            series.rate[at], series.unit = rate, unit
+    query = "SELECT night,status,value,low,high,rate,unit,message FROM point WHERE series=?"
+    for id_, series in by_id.items():
+        rows = index.db.execute(query, (id_,)).fetchall()
+        ok = np.array([(place[r[0]], *r[2:6]) for r in rows if r[1] == "ok"], dtype=float)
+        if len(ok):
+            at = ok[:, 0].astype(int)
+            series.value[at], series.low[at], series.high[at] = ok[:, 1], ok[:, 2], ok[:, 3]
+            series.rate[at] = ok[:, 4]
+            series.unit = rows[-1][6] or next((r[6] for r in rows if r[6]), "")
+        series.status.update({place[r[0]]: (r[1], r[7]) for r in rows if r[1] != "ok"})
     there = [s for s in found.values() if s.status or np.isfinite(s.value).any()]
     return sorted(there, key=lambda s: s.name)
 

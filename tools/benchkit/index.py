@@ -22,8 +22,10 @@ from benchkit.errors import UserError
 from benchkit.reading import Launch
 from benchkit.steps import Step
 
-VERSION = 4
+VERSION = 5
 NIGHT_NAME = re.compile(r"\d{4}-?\d\d-?\d\d[^_]*_[0-9a-f]{7,40}(?![0-9a-zA-Z])")
+# One of several launches: `<date>_<sha8>-003.json`, `<date>_<sha8>-CPU-003.json`.
+LAUNCH_NAME = re.compile(rf"({NIGHT_NAME.pattern})(?:[-.][A-Za-z0-9]+)?[-.]\d+\.json(?:\.gz)?")
 SUFFIXES = (".json", ".json.gz")
 NO_RESULTS = {"aliases.json"}  # what else lies among results
 SCHEMA = """
@@ -199,7 +201,7 @@ def index_of(results: Path) -> Path:
 def nights_in(results: Path) -> Iterator[tuple[str, str, list[Path]]]:
     """(place, machine or "", files) of every night under a results folder.
 
-    `<date>_<sha8>` names a night: a folder of launches, or files that go on with anything after it.
+    `<date>_<sha8>` names a night: a folder of launches, or numbered files. Any other file is one.
     """
     for folder in sorted([results, *(path for path in results.rglob("*") if path.is_dir())]):
         if any(part.endswith(".partial") for part in folder.relative_to(results).parts):
@@ -213,8 +215,8 @@ def nights_in(results: Path) -> Iterator[tuple[str, str, list[Path]]]:
             continue
         nights: dict[str, list[Path]] = {}
         for file in files:
-            named = NIGHT_NAME.match(file.name)
-            nights.setdefault(named[0] if named else file.name, []).append(file)
+            launch = LAUNCH_NAME.fullmatch(file.name)
+            nights.setdefault(launch[1] if launch else file.name, []).append(file)
         for name, launches in nights.items():
             yield _relative(folder / name, results), _relative(folder, results), launches
 

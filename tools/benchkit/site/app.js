@@ -169,7 +169,8 @@ function notes() {
 
 async function seriesView() {
   const of = machine(), place = Math.max(0, of.series.findIndex(s => s.name === state.s)), about = of.series[place];
-  const data = await need(`s/${DATA.machines.indexOf(of)}-${place}-${of.stamp}`);
+  const packed = await need(`s/${DATA.machines.indexOf(of)}-${place}-${of.stamp}`), back = list => list && list.map(v => v === null ? null : v * packed.scale);
+  const data = { ...packed, v: back(packed.v), lo: back(packed.lo), hi: back(packed.hi), raw: packed.raw.map(back) };
   const rates = state.unit === "rate" && about.unit, work = about.rate * about.value;
   const turn = v => v === null ? null : rates ? work / v : v, format = v => rates ? significant(v) : seconds(v);
   const last = of.nights.length - 1, from = Math.min(+(state.from || Math.max(0, last - 89)), last), to = Math.min(+(state.to || last), last);

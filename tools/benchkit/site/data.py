@@ -1,7 +1,7 @@
 """History and alarms → plain values for the page: what JSON can hold, and nothing else."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
@@ -36,11 +36,16 @@ def series(index: Index, machine: Machine, one: Series, stepped: bool) -> dict[s
     """All points of one series along the machine's nights, its raw launches, its slow drift."""
     drift = None if stepped else steps.drift([v if v > 0 else None for v in one.value], 0.02)
     launches = index.launches(one.ids)
-    raw = _rounded([launches.get(night.id, b"") for night in machine.nights], 5)
+    there = one.value[np.isfinite(one.value)]
+    scale = 10.0 ** (math.floor(math.log10(there.min())) - 4) if len(there) else 1.0
+    raw = _split(
+        [launches.get(night.id, b"") for night in machine.nights], lambda v: _whole(v, scale)
+    )
     return {
-        "v": numbers(one.value),
-        "lo": numbers(one.low),
-        "hi": numbers(one.high),
+        "scale": scale,  # of the whole numbers that follow: a third of the text, and of the time
+        "v": _whole(one.value, scale),
+        "lo": _whole(one.low, scale),
+        "hi": _whole(one.high, scale),
         "r": numbers(one.rate, 5),
         "raw": [values or None for values in raw],
         "st": {str(at): list(said) for at, said in sorted(one.status.items())},
@@ -56,7 +61,7 @@ def night(index: Index, one: Night) -> dict[str, Any]:
         "JOIN series s ON s.id = p.series WHERE p.night=? ORDER BY s.name",
         (one.id,),
     ).fetchall()
-    values = _rounded([row[3] or b"" for row in rows], DIGITS)
+    values = _split([row[3] or b"" for row in rows], numbers)
     return {
         name: [status, message, launches]
         for (name, status, message, _), launches in zip(rows, values, strict=True)
@@ -71,9 +76,16 @@ def numbers(values: np.ndarray, digits: int = DIGITS) -> list[float | None]:
     return [v if math.isfinite(v) else None for v in rounded.tolist()]
 
 
-def _rounded(blobs: Sequence[bytes], digits: int) -> list[list[float | None]]:
-    """The launches of many nights or benchmarks, rounded all at once."""
-    flat = numbers(np.frombuffer(b"".join(blobs), dtype="<f8"), digits)
+def _whole(values: np.ndarray, scale: float) -> list[int | None]:
+    """Multiples of `scale`; None where there is no value."""
+    finite = np.isfinite(values)
+    whole = np.rint(np.where(finite, values, 0) / scale).tolist()
+    return [int(v) if ok else None for v, ok in zip(whole, finite.tolist(), strict=True)]
+
+
+def _split(blobs: Sequence[bytes], turn: Callable[[np.ndarray], list]) -> list[list]:
+    """The launches of many nights or benchmarks, turned all at once."""
+    flat = turn(np.frombuffer(b"".join(blobs), dtype="<f8"))
     ends = list(accumulate(len(blob) // 8 for blob in blobs))
     return [flat[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
@@ -143,11 +155,13 @@ def state(machine: Machine, one: Series) -> str:
     nights = machine.measured
     if not nights:
         return "ok" if one.last is not None else "failing"
-    there = [i for i in nights if i in one.status or one.value[i] > 0]
-    if not there or there[-1] != nights[-1]:
-        return "stale" if there else "apart"
-    if there[-1] in one.status:
-        return "skipped" if one.status[there[-1]][0] == "skipped" else "failing"
+    known = np.isfinite(one.value[: machine.on_branch])
+    known[[at for at in one.status if at < machine.on_branch]] = True
+    there = np.flatnonzero(known)
+    if not len(there) or there[-1] < nights[-1]:
+        return "stale" if len(there) else "apart"
+    if nights[-1] in one.status:
+        return "skipped" if one.status[nights[-1]][0] == "skipped" else "failing"
     return "new" if len(nights) > 3 and there[0] >= nights[-3] else "ok"
 
 
