@@ -21,7 +21,7 @@ void choose_target(std::string& ptx) {
     throw std::invalid_argument(
         "no line '.target sm_90' in the program binary: it is not PTX for Hopper");
   const std::size_t end = at + kTarget.size();
-  if (ptx.compare(end, 1, "a") != 0) ptx.insert(end, 1, 'a');
+  if (ptx.compare(end, 1, "a") != 0) ptx.insert(end, "a");
 }
 
 void fix_register_count(std::string& ptx) {

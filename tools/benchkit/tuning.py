@@ -80,9 +80,9 @@ def _describe(platform: int, index: int, device: object) -> Device:
     return Device(platform, index, f"{device.platform.name} / {device.name}", limits)
 
 
-def tune(tunables: Tunables, device: Device, n: int, search: Search) -> Winner | None:
-    """The fastest configuration found, or none if the device can run none. Resumes what is cached;
-    Kernel Tuner reports every configuration on stderr."""
+def tune(tunables: Tunables, device: Device, n: int, search: Search) -> list[Winner]:
+    """The configurations found, fastest first; empty if the device can run none. Resumes what is
+    cached; Kernel Tuner reports every configuration on stderr."""
     a, b, expected = _problem(n)
     c = np.full((n, n), np.nan, np.float32)
     size, none = np.int32(n), [None]
@@ -122,17 +122,17 @@ def tune(tunables: Tunables, device: Device, n: int, search: Search) -> Winner |
                 f"{tunables.kernel} computes a wrong product: {error}. Mend the kernel, or forbid "
                 "the configuration with an #error line"
             ) from error
-    return fastest(tunables, rows)
+    return ranked(tunables, rows)
 
 
-def fastest(tunables: Tunables, rows: list[Mapping]) -> Winner | None:
+def ranked(tunables: Tunables, rows: list[Mapping]) -> list[Winner]:
     """Rows of configurations that did not run carry an error in place of a time."""
     good = [row for row in rows if isinstance(row.get("time"), float) and "__error__" not in row]
-    if not good:
-        return None
-    best = min(good, key=lambda row: row["time"])
-    config = {name: int(best[name]) for name in tunables.values}
-    return Winner(tunables.kernel, config, float(best["time"]))
+    found = [
+        Winner(tunables.kernel, {name: int(row[name]) for name in tunables.values}, row["time"])
+        for row in good
+    ]
+    return sorted(found, key=lambda winner: winner.milliseconds)
 
 
 def _problem(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

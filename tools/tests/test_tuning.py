@@ -193,13 +193,14 @@ def small_panel() -> Tunables:
 def test_a_search_finds_a_winner_and_resumes(tuning, tmp_path):
     device = tuning.choose_device("")
     search = tuning.Search("random_sample", 60, tmp_path)
-    winner = tuning.tune(small_panel(), device, 64, search)
+    winner, second = tuning.tune(small_panel(), device, 64, search)
+    assert winner.milliseconds <= second.milliseconds
     assert winner.config["TILE_M"] == 32 and winner.config["TILE_K"] in (64, 128)
     assert winner.milliseconds > 0
     (cache,) = tmp_path.glob("*.json")
     seen = cache.read_text()
     assert len(json.loads(seen)["cache"]) == 2  # 36 rows are no multiple of 8
-    assert tuning.tune(small_panel(), device, 64, search) == winner
+    assert tuning.tune(small_panel(), device, 64, search) == [winner, second]
     assert cache.read_text() == seen  # nothing was measured again
 
 
@@ -252,7 +253,8 @@ def test_only_what_bench_finds_faster_stays(tuning, tmp_path, monkeypatch, after
     tuned_table.write({"version": 1, "entries": [row([1, None])]}, table)
     before = table.read_text()
     config = {"TILE_M": 32, "TILE_N": 32, "TILE_K": 64, "WG_X": 1, "WG_Y": 1, "ROWS": 8}
-    monkeypatch.setattr(tuning, "tune", lambda kernel, *_: tuning.Winner(kernel.kernel, config, 2))
+    winner = tuning.Winner("sgemm_vector_panel", config, 2)
+    monkeypatch.setattr(tuning, "tune", lambda *_: [winner])
     arguments = ["--kernels", "sgemm_vector_panel", "--bench", str(bench), "--table", str(table)]
     assert tune.main(arguments) == 0
     assert (table.read_text() != before) == adopted
