@@ -109,11 +109,11 @@ __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) __kernel void sgemm_tensor_
              b + (size_t)min(k0_ + y_, k - 1) * ldb + (valid_ ? col0 + x_ : 0), valid_); \
     }                                                                                    \
   }
-#define LOAD(tile)                                                                 \
-  if (aligned)                                                                     \
-    LOAD_WITH(COPY_WIDE, tile)                                                     \
-    else LOAD_WITH(COPY_NARROW, tile) __asm__ volatile("cp.async.commit_group;" :: \
-                                                           : "memory");
+#define LOAD(tile)             \
+  if (aligned)                 \
+    LOAD_WITH(COPY_WIDE, tile) \
+  else                         \
+    LOAD_WITH(COPY_NARROW, tile) __asm__ volatile("cp.async.commit_group;" ::: "memory");
 
   float total[WARP_M / 16][WARP_N / 8][4];
 #pragma unroll

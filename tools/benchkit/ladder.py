@@ -73,7 +73,7 @@ def table(ladder: Sequence[Rung], op: str) -> str:
         base = naive.get(rung.side)
         times = f"{base / rung.seconds:.3g}" if base else "–"
         lines.append(
-            f"| {name} | {duration(rung.seconds)} | {rung.gflops:,.4g} | {times} | "
+            f"| {name} | {duration(rung.seconds)} | {rate(rung.gflops)} | {times} | "
             f"{duration(rung.transfers)} | {remark} |"
         )
     return "\n".join(lines)
@@ -87,6 +87,11 @@ def duration(seconds: float | None) -> str:
         if seconds * factor >= 1 or unit == "µs":
             return f"{seconds * factor:.3g} {unit}"
     raise AssertionError("unreachable")
+
+
+def rate(gflops: float) -> str:
+    """GFLOP/s with as many digits as are worth reading, never as a power of ten."""
+    return f"{gflops:,.0f}" if gflops >= 100 else f"{gflops:.3g}"
 
 
 def chart(ladders: dict[int, Sequence[Rung]], title: str, path: Path) -> None:
@@ -121,7 +126,7 @@ def chart(ladders: dict[int, Sequence[Rung]], title: str, path: Path) -> None:
                 axes.text(
                     values[name],
                     bar.get_y() + height / 2,
-                    f" {values[name]:,.3g}",
+                    f" {rate(values[name])}",
                     va="center",
                     size=7,
                 )

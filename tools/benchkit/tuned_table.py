@@ -71,9 +71,7 @@ def _without(old: Entry, new: Entry) -> list[Entry]:
         first, last = old["n"]
         below = [first, min(math.inf if last is None else last, new["n"][0] - 1)]
         above = [max(first, new["n"][1] + 1), last]
-        return [
-            {**old, "n": n} for n in (below, above) if n[1] is None or n[0] <= n[1]
-        ]
+        return [{**old, "n": n} for n in (below, above) if n[1] is None or n[0] <= n[1]]
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the table's entry {json.dumps(old)} has no usable n: {error}") from error
 
