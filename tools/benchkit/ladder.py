@@ -71,7 +71,7 @@ def table(ladder: Sequence[Rung], op: str) -> str:
             lines.append(f"| {name} | – | – | – | – | {reason} |")
             continue
         base = naive.get(rung.side)
-        times = f"{base / rung.seconds:.3g}" if base else "–"
+        times = rate(base / rung.seconds) if base else "–"
         lines.append(
             f"| {name} | {duration(rung.seconds)} | {rate(rung.gflops)} | {times} | "
             f"{duration(rung.transfers)} | {remark} |"
