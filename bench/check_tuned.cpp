@@ -90,7 +90,7 @@ TEST(Tuned, NeighbouringRangesAndOtherDevicesDoNotOverlap) {
 }
 
 TEST(Tuned, NonsenseIsAnsweredWithItsPlace) {
-  const std::pair<json, const char*> kChanges[] = {
+  const std::pair<json, const char*> changes[] = {
       {{{"colour", 1}}, "table.json: entries[1]: unknown key \"colour\""},
       {{{"device", 7}}, "table.json: entries[1].device: expected a text, found 7"},
       {{{"type", "TPU"}}, "entries[1].type: expected \"CPU\" or \"GPU\", found \"TPU\""},
@@ -114,14 +114,14 @@ TEST(Tuned, NonsenseIsAnsweredWithItsPlace) {
       {{{"defines", {{"WG_X", 1}}}}, "entries[1].defines.WG_X: belongs into \"group\""},
       {{{"note", 3}}, "entries[1].note: expected a text"},
   };
-  for (const auto& [change, expected] : kChanges) {
+  for (const auto& [change, expected] : changes) {
     const std::string said = complaint(document({kEntry, entry(change)}));
     EXPECT_NE(said.find(expected), std::string::npos) << change << " gave: " << said;
   }
 }
 
 TEST(Tuned, BrokenDocumentsAreAnsweredWithTheirPlace) {
-  const std::pair<std::string, const char*> kTexts[] = {
+  const std::pair<std::string, const char*> texts[] = {
       {"", "table.json: "},
       {"{\n  \"version\": 1,\n  \"entries\": [,]\n}", "at line 3, column 15"},
       {"[]", "table.json: expected an object"},
@@ -133,7 +133,7 @@ TEST(Tuned, BrokenDocumentsAreAnsweredWithTheirPlace) {
       {R"({"version": 1, "version": 1, "entries": []})", "the key \"version\" stands twice"},
       {R"({"version": 1, "entries": [{"device": ""}]})", "entries[0]: \"kernel\" is missing"},
   };
-  for (const auto& [text, expected] : kTexts)
+  for (const auto& [text, expected] : texts)
     EXPECT_NE(complaint(text).find(expected), std::string::npos) << text << complaint(text);
 }
 

@@ -80,7 +80,7 @@ HWY_EXPORT(copy);
 namespace {
 
 constexpr std::size_t kRounds = 20'000;                    // some 50 microseconds
-constexpr std::size_t kGrain = 8 * 16;                     // floats a step of the widest vectors
+constexpr std::size_t kGrain = 8UL * 16;                   // floats a step of the widest vectors
 constexpr std::size_t kLeastBytes = std::size_t{1} << 20;  // traffic worth waking the threads for
 
 /// Floats cut down to whole steps for both halves of a part, at least one.

@@ -131,6 +131,7 @@ class CudaFloats {
     check(Cuda::get().download(to.data(), pointer_, to.size_bytes()), "cuMemcpyDtoH");
   }
   [[nodiscard]] float* at(std::size_t offset) const {
+    // The driver hands out addresses as integers. NOLINTNEXTLINE(performance-no-int-to-ptr)
     return reinterpret_cast<float*>(pointer_ + offset * sizeof(float));
   }
 
