@@ -127,13 +127,25 @@ enum class Direction { kUp, kDown };
 struct HostMemory {
   std::vector<float> own;
   cl::Buffer pinned;
-  float* data;
+  cl::CommandQueue queue;
+  float* data = nullptr;
+
+  HostMemory() = default;
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+  // A mapped buffer is never freed. The C call: a destructor has nobody to tell of an error.
+  ~HostMemory() {
+    if (pinned() == nullptr || data == nullptr) return;
+    clEnqueueUnmapMemObject(queue(), pinned(), data, 0, nullptr, nullptr);
+    clFinish(queue());
+  }
 };
 
 std::shared_ptr<HostMemory> host_memory(const Session& session, std::size_t n, bool pinned) {
   auto memory = std::make_shared<HostMemory>();
   if (pinned) {
     memory->pinned = floats(session, n, CL_MEM_ALLOC_HOST_PTR);
+    memory->queue = session.queue();
     memory->data = static_cast<float*>(session.queue().enqueueMapBuffer(
         memory->pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, n * sizeof(float)));
   } else {
