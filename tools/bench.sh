@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets everything up on a Debian or Ubuntu machine, the Python environment of
-# the other tools included, builds build/release/bench and runs it with the given flags: tools/bench.sh --benchmark_filter=Tile
+# Sets everything up on a Debian or Ubuntu machine, the Python environment of the other tools included,
+# builds build/release/bench and runs it with the given flags: tools/bench.sh --benchmark_filter=Tile
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 need_packages "${BUILD_PACKAGES[@]}" "${PYTHON_PACKAGES[@]}"
 need_python
