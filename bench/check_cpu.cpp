@@ -3,10 +3,14 @@
 #include "bench/problem.hpp"
 #include "cpu/cpu.hpp"
 #include "cpu/isa.hpp"
+#include "cpu/pages.hpp"
 #include "cpu/peak.hpp"
 #include "cpu/peers.hpp"
 
 #include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
 
 namespace {
 
@@ -28,7 +32,7 @@ const Shape kVectors[] = {{1, 1, 1, 1, 1, 1},        {31, 1, 33, 33, 1, 1},
                           {1024, 1, 300, 300, 1, 1}, {3, 1, 0, 1, 1, 1}};
 
 /// The floats at an address that is a multiple of four bytes and of nothing more.
-std::vector<float> shifted(const std::vector<float>& values) {
+std::vector<float> shifted(std::span<const float> values) {
   std::vector<float> all(values.size() + 1);
   std::ranges::copy(values, all.begin() + 1);
   return all;
@@ -75,6 +79,25 @@ TEST_P(EveryIsa, CountsWhatItMeasures) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, EveryIsa, testing::ValuesIn(cpu::available_isas()),
                          [](const auto& isa) { return isa.param; });
+
+TEST(Pages, MemoryIsAlignedToALineAndLargeMemoryToAHugePage) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{1000}, cpu::kHugePage / 2 + 1}) {
+    char* const memory = static_cast<char*>(cpu::allocate(bytes));
+    memory[0] = memory[bytes - 1] = 1;
+    const std::size_t alignment = bytes < cpu::kHugePage / 4 ? 64 : cpu::kHugePage;
+    EXPECT_EQ(std::bit_cast<std::uintptr_t>(memory) % alignment, 0) << bytes;
+    std::free(memory);
+  }
+}
+
+TEST(Pages, AWorkspaceIsKeptUntilMoreIsWanted) {
+  cpu::Workspace workspace(1);
+  float* const first = workspace.floats(10).data();
+  EXPECT_EQ(workspace.floats(1000).data(), first);
+  const std::span<float> large = workspace.floats(cpu::kHugePage);
+  large.front() = large.back() = 1;
+  EXPECT_EQ(workspace.floats(cpu::kHugePage).data(), large.data());
+}
 
 TEST(Isa, UnknownNameListsTheChoices) {
   try {

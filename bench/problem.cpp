@@ -24,7 +24,7 @@ constexpr std::uint32_t kPoison = 0x7fc0dead;  // a quiet NaN that no arithmetic
 
 bool poisoned(float value) { return std::bit_cast<std::uint32_t>(value) == kPoison; }
 
-View view(const std::vector<float>& data, std::size_t rows, std::size_t cols, std::size_t leading) {
+View view(const cpu::Floats& data, std::size_t rows, std::size_t cols, std::size_t leading) {
   return {data.data(), static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(cols),
           Eigen::OuterStride<>(static_cast<Eigen::Index>(leading))};
 }
@@ -59,8 +59,8 @@ class Generator {
 };
 
 // rows × leading floats, the last leading − cols of each row NaN.
-std::vector<float> filled(std::size_t rows, std::size_t cols, std::size_t leading, Generator next) {
-  std::vector<float> data(rows * leading, std::numeric_limits<float>::quiet_NaN());
+cpu::Floats filled(std::size_t rows, std::size_t cols, std::size_t leading, Generator next) {
+  cpu::Floats data(rows * leading, std::numeric_limits<float>::quiet_NaN());
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t j = 0; j < cols; ++j) data[i * leading + j] = next();
   return data;

@@ -3,6 +3,7 @@
 // where it cannot; NaN never passes. This code is never built with fast-math.
 #pragma once
 
+#include "cpu/pages.hpp"
 #include "gpu/limits.hpp"
 
 #include <cstddef>
@@ -42,8 +43,8 @@ inline constexpr unsigned kSeed = 20240229;
 /// A, B and a guarded C on the host. The padding of A and B is NaN: who reads it gets caught.
 struct Operands {
   Shape shape{};
-  std::vector<float> a, b;
-  std::vector<float> guarded_c;  // gpu::kGuard floats before C and after it
+  cpu::Floats a, b;
+  cpu::Floats guarded_c;  // gpu::kGuard floats before C and after it
 
   float* c();
   [[nodiscard]] const float* c() const;

@@ -1,28 +1,25 @@
 // The workspace and the list of all CPU tables.
 #include "cpu/cpu.hpp"
 
+#include "cpu/pages.hpp"
+
 #include <sched.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <new>
 
 namespace cpu {
-
-namespace {
-constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector register
-}
 
 void Workspace::Free::operator()(float* p) const { std::free(p); }
 
 std::span<float> Workspace::floats(std::size_t count) {
   if (count > capacity_) {
-    const std::size_t bytes = (count * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-    scratch_.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
-    capacity_ = scratch_ ? count : 0;
-    if (!scratch_) throw std::bad_alloc();
+    capacity_ = 0;
+    const std::size_t bytes = std::max(count * sizeof(float), kHugePage);
+    scratch_.reset(static_cast<float*>(allocate(bytes)));
+    capacity_ = bytes / sizeof(float);
   }
   return {scratch_.get(), count};
 }

@@ -1,0 +1,23 @@
+// Aligned memory, and the advice to the kernel (Linux: transparent huge pages).
+#include "cpu/pages.hpp"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace cpu {
+
+namespace {
+constexpr std::size_t kLine = 64;  // bytes; also the widest vector register
+}  // namespace
+
+void* allocate(std::size_t bytes) {
+  const std::size_t unit = bytes >= kHugePage / 4 ? kHugePage : kLine;
+  const std::size_t whole = (bytes + unit - 1) / unit * unit;
+  void* const memory = std::aligned_alloc(unit, whole);
+  if (memory == nullptr) throw std::bad_alloc();
+  if (unit == kHugePage) madvise(memory, whole, MADV_HUGEPAGE);  // in vain: ordinary pages
+  return memory;
+}
+
+}  // namespace cpu
