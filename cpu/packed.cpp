@@ -140,6 +140,17 @@ HWY_INLINE void copy_line(const float* HWY_RESTRICT from, float* HWY_RESTRICT to
   }
 }
 
+/// Fetches the lines that a panel of B, W floats wide, has not in common with the panel before it,
+/// whatever their alignment: to L2 for the next panel, to L1 for this one.
+template <std::size_t W>
+HWY_INLINE void fetch_ahead(const float* b, std::size_t b_stride) {
+  CPU_UNROLL(4)
+  for (std::size_t end = std::min(kLine, W); end <= W; end += kLine) {
+    __builtin_prefetch(b + W + end - 1, 0, 2);
+    hwy::Prefetch(b + kRowsAhead * b_stride + end - 1);
+  }
+}
+
 /// acc += a column of A times a row of B, which is copied to `packed_b` if kPackB says so.
 template <bool kPackB, std::size_t R, std::size_t V>
 HWY_INLINE void rank_one_update(Vec (&acc)[R][V], const float* a, const float* b,
@@ -148,8 +159,7 @@ HWY_INLINE void rank_one_update(Vec (&acc)[R][V], const float* a, const float* b
   CPU_UNROLL(4)
   for (std::size_t v = 0; v < V; ++v) row[v] = hn::LoadU(kTag, b + v * kLanes);
   if constexpr (kPackB) {
-    hwy::Prefetch(b + kRowsAhead * b_stride);
-    hwy::Prefetch(b + kRowsAhead * b_stride + V * kLanes - 1);
+    fetch_ahead<V * kLanes>(b, b_stride);
     CPU_UNROLL(4)
     for (std::size_t v = 0; v < V; ++v) hn::Store(row[v], kTag, packed_b + v * kLanes);
   }
