@@ -8,7 +8,12 @@
 
 // Unrolls the loop that follows; only then do arrays of vectors live in registers. Not under the
 // sanitizers: they check every access, and a hundred copies of each take minutes to compile.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)  // Clang
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define CPU_SANITIZED
+#endif
+#endif
+#if defined(CPU_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CPU_UNROLL(count)
 #elif defined(__clang__)
 #define CPU_UNROLL(count) _Pragma("unroll")

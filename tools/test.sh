@@ -13,6 +13,8 @@ if [[ ${1:-} == --fast ]]; then
 else
   need_build debug check
   ctest --preset debug -LE 'slow|lint' || failed=1
+  need_build tsan races
+  ctest --preset tsan -R '^races$' || failed=1
   ctest --preset ci || failed=1
 fi
 .venv/bin/python -m pytest -q bench tools || failed=1
