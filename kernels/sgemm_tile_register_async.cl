@@ -10,7 +10,7 @@
 //
 // Needs compute capability 8.0. WG_X = 32 * (TILE_M / WARP_M) * (TILE_N / WARP_N); WARP_M % (4 *
 // LANES_M) == WARP_N % (128 / LANES_M) == 0; TILE_M * TILE_K and TILE_K * TILE_N / 4 multiples of
-// WG_X; STAGES * TILE_K a power of two, STAGES >= 2.
+// WG_X; STAGES * TILE_K 16, 32 or 64, STAGES >= 2.
 // "tune:" lists what tools/tune.py tries; it also obeys the #error lines and LOCAL_BYTES.
 #ifndef TILE_M
 #define TILE_M 128  // tune: 64 128 256
@@ -63,8 +63,8 @@
 #if TILE_M * TILE_K % WG_X != 0 || TILE_K * TILE_N % (4 * WG_X) != 0 || 4 * WG_X % TILE_N != 0
 #error "WG_X must divide TILE_M * TILE_K and TILE_K * TILE_N / 4, TILE_N 4 * WG_X"
 #endif
-#if STAGES < 2 || (RING & (RING - 1)) != 0 || TILE_K % 2 != 0
-#error "STAGES * TILE_K must be a power of two, STAGES at least 2, TILE_K even"
+#if STAGES < 2 || TILE_K % 2 != 0 || (RING != 16 && RING != 32 && RING != 64)
+#error "STAGES * TILE_K must be 16, 32 or 64, STAGES at least 2, TILE_K even"
 #endif
 #if ITEM_M * ITEM_N > 128
 #error "more than 128 sums of a work-item do not fit its registers beside their operands"
