@@ -44,9 +44,9 @@
 #endif
 #define ITEM_M (WARP_M / LANES_M)
 #define ITEM_N (WARP_N / LANES_N)
-// In floats. The items of a warp store A at TILE_K rows of the tile, one below the other: in banks
-// apart.
-#define A_STRIDE (TILE_M + (TILE_K > 8 ? 4 : 32 / TILE_K))
+// In floats. The items of a warp store 32 words of A, TILE_K rows of the tile one below the other:
+// 4 banks apart.
+#define A_STRIDE (TILE_M + 4)
 #define B_STRIDE TILE_N
 #define RING (STAGES * TILE_K)  // rows of k
 #define A_COPIES (TILE_M * TILE_K / WG_X)

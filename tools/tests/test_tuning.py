@@ -219,6 +219,14 @@ def test_an_unknown_device_is_named(tuning):
         tuning.choose_device("Abacus")
 
 
+def test_a_kernel_in_ptx_is_for_nvidia_alone(tuning):
+    tune = Path(__file__).resolve().parents[1] / "tune.py"
+    command = [tune, "--kernels", "sgemm_tile_register_async", "--bench", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "sgemm_tile_register_async needs an NVIDIA GPU, this is " in done.stderr
+
+
 def test_local_bytes_are_those_of_the_built_kernel(tuning):
     import pyopencl as cl
 
@@ -226,6 +234,8 @@ def test_local_bytes_are_those_of_the_built_kernel(tuning):
     handle = cl.get_platforms()[device.platform].get_devices()[device.index]
     for path in TUNED:
         kernel = tunables.read(path)
+        if kernel.nvidia:
+            continue
         default = {name: kernel._value(name, {}) for name in kernel.values}
         program = cl.Program(cl.Context([handle]), kernel.text).build(["-cl-std=CL1.2"])
         built = getattr(program, path.stem).get_work_group_info(
