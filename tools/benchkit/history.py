@@ -153,18 +153,25 @@ def _series(
         found[now].ids.append(id_)
         if now != name:
             found[now].formerly.append(name)
-    query = "SELECT night,status,value,low,high,rate,unit,message FROM point WHERE series=?"
     for id_, series in by_id.items():
-        rows = index.db.execute(query, (id_,)).fetchall()
-        ok = np.array([(place[r[0]], *r[2:6]) for r in rows if r[1] == "ok"], dtype=float)
-        if len(ok):
-            at = ok[:, 0].astype(int)
-            series.value[at], series.low[at], series.high[at] = ok[:, 1], ok[:, 2], ok[:, 3]
-            series.rate[at] = ok[:, 4]
-            series.unit = rows[-1][6] or next((r[6] for r in rows if r[6]), "")
-        series.status.update({place[r[0]]: (r[1], r[7]) for r in rows if r[1] != "ok"})
+        _fill(index, id_, series, place)
     there = [s for s in found.values() if s.status or np.isfinite(s.value).any()]
     return sorted(there, key=lambda s: s.name)
+
+
+def _fill(index: Index, id_: int, series: Series, place: dict[int, int]) -> None:
+    """Numbers and texts by queries of their own: most of a year's points have no text."""
+    numbers = "SELECT night,value,low,high,rate FROM point WHERE series=? AND status='ok'"
+    rows = index.db.execute(numbers, (id_,)).fetchall()
+    if rows:
+        ok = np.array(rows, dtype=float)
+        at = [place[row[0]] for row in rows]
+        series.value[at], series.low[at], series.high[at], series.rate[at] = ok[:, 1:].T
+        units = "SELECT unit FROM point WHERE series=? AND unit!='' ORDER BY night DESC LIMIT 1"
+        ((series.unit,),) = index.db.execute(units, (id_,)).fetchall() or [("",)]
+    texts = "SELECT night,status,message FROM point WHERE series=? AND status!='ok'"
+    for night, status, message in index.db.execute(texts, (id_,)):
+        series.status[place[night]] = (status, message)
 
 
 def renamed(name: str, aliases: dict[str, str]) -> str:

@@ -79,8 +79,10 @@ def numbers(values: np.ndarray, digits: int = DIGITS) -> list[float | None]:
 def _whole(values: np.ndarray, scale: float) -> list[int | None]:
     """Multiples of `scale`; None where there is no value."""
     finite = np.isfinite(values)
-    whole = np.rint(np.where(finite, values, 0) / scale).tolist()
-    return [int(v) if ok else None for v, ok in zip(whole, finite.tolist(), strict=True)]
+    whole = np.rint(np.where(finite, values, 0) / scale).astype(np.int64).tolist()
+    if finite.all():
+        return whole
+    return [v if ok else None for v, ok in zip(whole, finite.tolist(), strict=True)]
 
 
 def _split(blobs: Sequence[bytes], turn: Callable[[np.ndarray], list]) -> list[list]:
