@@ -52,6 +52,7 @@ class Series:
     low: np.ndarray
     high: np.ndarray
     rate: np.ndarray  # GFLOP/s, or GB/s where nothing is computed
+    percent: np.ndarray  # of the roof, as the program said it
     unit: str = ""
     status: dict[int, tuple[str, str]] = field(default_factory=dict)  # night → not measured, why
     formerly: list[str] = field(default_factory=list)
@@ -147,7 +148,7 @@ def _series(
     for id_, name in index.db.execute("SELECT id, name FROM series WHERE machine=?", (machine,)):
         now = renamed(name, aliases)
         if now not in found:
-            blank = [np.full(len(nights), np.nan) for _ in range(4)]
+            blank = [np.full(len(nights), np.nan) for _ in range(5)]
             found[now] = Series(machine, now, names.parse(now), [], *blank)
         by_id[id_] = found[now]
         found[now].ids.append(id_)
@@ -161,12 +162,14 @@ def _series(
 
 def _fill(index: Index, id_: int, series: Series, place: dict[int, int]) -> None:
     """Numbers and texts by queries of their own: most of a year's points have no text."""
-    numbers = "SELECT night,value,low,high,rate FROM point WHERE series=? AND status='ok'"
+    numbers = "SELECT night,value,low,high,rate,percent FROM point WHERE series=? AND status='ok'"
     rows = index.db.execute(numbers, (id_,)).fetchall()
     if rows:
         ok = np.array(rows, dtype=float)
         at = [place[row[0]] for row in rows]
-        series.value[at], series.low[at], series.high[at], series.rate[at] = ok[:, 1:].T
+        arrays = (series.value, series.low, series.high, series.rate, series.percent)
+        for array, column in zip(arrays, ok[:, 1:].T, strict=True):
+            array[at] = column
         units = "SELECT unit FROM point WHERE series=? AND unit!='' ORDER BY night DESC LIMIT 1"
         ((series.unit,),) = index.db.execute(units, (id_,)).fetchall() or [("",)]
     texts = "SELECT night,status,message FROM point WHERE series=? AND status!='ok'"

@@ -27,7 +27,7 @@ NIGHT_NAME = re.compile(r"\d{4}-?\d\d-?\d\d[^_]*_[0-9a-f]{7,40}(?![0-9a-zA-Z])")
 # One of several launches: `<date>_<sha8>-003.json`, `<date>_<sha8>-CPU-003.json`.
 LAUNCH_NAME = re.compile(rf"({NIGHT_NAME.pattern})(?:[-.][A-Za-z0-9]+)?[-.]\d+\.json(?:\.gz)?")
 SUFFIXES = (".json", ".json.gz")
-NO_RESULTS = {"aliases.json"}  # what else lies among results
+NO_RESULTS = {"aliases.json", "advice.json"}  # what else lies among results
 SCHEMA = """
 CREATE TABLE file (path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, digest TEXT,
                    place TEXT, message TEXT);

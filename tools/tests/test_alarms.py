@@ -71,7 +71,7 @@ def past(
             )
         )
     series = [
-        history.Series("m", name, names.parse(name), [j], value, value, value, 1 / value)
+        history.Series("m", name, names.parse(name), [j], *[value] * 3, 1 / value, value * np.nan)
         for j, (name, level) in enumerate(levels.items())
         for value in [np.array(level) * np.exp(rng.normal(0, 0.003, count))]
     ]

@@ -36,6 +36,7 @@ VIEWS = {
     "compare": "#view=compare&m=0&a=3&b=20",
     "heat": "#view=heat&m=0",
     "ladder": "#view=ladder&m=0",
+    "roofline": "#view=roofline&m=0",
     "nights": "#view=nights&m=0&night=5",
 }
 
@@ -102,6 +103,10 @@ class Page:
     def click(self, xpath: str) -> None:
         self.driver.find_element("xpath", xpath).click()
         self.wait()
+
+    @property
+    def text(self) -> str:
+        return self.driver.find_element("css selector", "main").text
 
     @property
     def heading(self) -> str:
@@ -186,6 +191,35 @@ def test_keyboard_alone_reads_and_zooms_the_chart(page: Page) -> None:
     assert page.driver.execute_script(focused) == "svg"  # the focus stays where the reader is
     ActionChains(page.driver).send_keys("0").perform()
     page.wait()
+    page.assert_clean()
+
+
+def test_the_roofline_by_pointer_keyboard_and_filters(page: Page) -> None:
+    page.open(VIEWS["roofline"])
+    find = page.driver.find_elements
+    assert len(find("css selector", "svg")) == 2
+    assert "multiply-adds" in find("css selector", ".roofname")[-1].text + page.text
+    points = find("css selector", "svg .pt.cpu")
+    ActionChains(page.driver).move_to_element(points[3]).perform()
+    assert "CPU/" in find("css selector", ".point")[0].text
+    page.driver.execute_script("document.querySelector('svg').focus()")
+    ActionChains(page.driver).send_keys(Keys.ARROW_RIGHT, Keys.ARROW_UP).perform()
+    said = page.driver.find_element("id", "said").text
+    assert "SGEMM CPU/" in said and "GFLOP/s" in said and "n = " in said
+    assert find("css selector", ".point")[0].text == said
+    page.open("#view=roofline&m=0&side=GPU&n=256&q=variant1")
+    rows = page.driver.execute_script(
+        "return [...document.querySelectorAll('main tbody tr')].map(r => r.textContent)"
+    )
+    assert len(rows) == len(find("css selector", "svg .pt")) >= 1
+    assert all("GPU/Variant1" in row for row in rows)
+    page.driver.execute_script("document.querySelector('svg').focus()")
+    ActionChains(page.driver).send_keys(Keys.ENTER).perform()
+    page.wait()
+    assert page.heading.startswith("SGEMM/GPU/Variant1")
+    page.driver.back()
+    page.wait()
+    assert "side=GPU" in page.hash
     page.assert_clean()
 
 

@@ -4,7 +4,7 @@
 
 const DATA = JSON.parse(document.getElementById("overview").textContent);
 const LOADED = JSON.parse(document.getElementById("inside").textContent);
-const VIEWS = { overview: "Overview", heat: "Heat map", ladder: "Ladder", compare: "Compare nights", nights: "Nights" };
+const VIEWS = { overview: "Overview", heat: "Heat map", ladder: "Ladder", roofline: "Roofline", compare: "Compare nights", nights: "Nights" };
 const SIGNS = { slower: "▲ slower", faster: "▼ faster", same: "● same", unclear: "○ unclear", broke: "✖ broke", missing: "✖ missing",
   new: "＋ new", fixed: "✔ fixed", "still failing": "✖ still failing", "not comparable": "≠ not comparable" };
 const DEFAULTS = { view: "overview", m: "", s: "", q: "", side: "", show: "all", sort: "worst", from: "", to: "", log: "", unit: "time", a: "", b: "", op: "", n: "", night: "", theme: "auto" };
@@ -30,7 +30,8 @@ function seconds(v) {
 }
 const percent = ratio => (ratio >= 1 ? "+" : "−") + Math.abs((ratio - 1) * 100).toFixed(1) + " %";
 const day = night => night.date ? night.date.slice(0, 10) : "no date";
-const called = night => `${day(night)} ${night.sha.slice(0, 8)}`;
+const minute = night => night.date.slice(11, 16);
+const called = night => `${day(night)} ${minute(night)} ${night.sha.slice(0, 8)}`; // several nights may share a day
 const say = text => { document.getElementById("said").textContent = text; };
 
 // A change of time in words and shape: [text, class].
@@ -51,7 +52,7 @@ const link = (text, changes, attributes) => h("a", { href: hash({ ...DEFAULTS, t
 
 function table(caption, heads, rows) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, heads.map(t => h("th", { scope: "col" }, t)))),
+    h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, heads.map((t, i) => h("th", { scope: "col", class: rows[0]?.[i]?.[1] === "num" && "num" }, t)))),
       h("tbody", {}, rows.map(cells => h("tr", {}, cells.map(cell => {
         if (cell instanceof HTMLTableCellElement) return cell;
         const [content, kind] = Array.isArray(cell) ? cell : [cell];
@@ -178,7 +179,8 @@ async function seriesView() {
   const marks = mine.map(a => ({ at: a.night, kind: a.after > a.before ? "step" : "step good", sign: a.after > a.before ? "▲" : "▼",
     text: `${a.state}: ${change(a.after / a.before, 0)[0]} since ${called(of.nights[a.night])}` }));
   of.nights.forEach((n, i) => { if (n.changed) marks.push({ at: i, kind: "context", sign: "◆", text: `${called(n)}: ${n.changed.join("; ")}` }); });
-  const show = i => [day(of.nights[i]).slice(2), `${called(of.nights[i])}: ${data.st[i] ? data.st[i].join(": ") : data.v[i] === null ? "no value (" + of.nights[i].state + ")" : format(turn(data.v[i]))}`];
+  const days = new Set(of.nights.slice(from, to + 1).map(day)).size, oneDay = days < (to - from + 1) / 2;
+  const show = i => [oneDay ? `${day(of.nights[i]).slice(5)} ${minute(of.nights[i])}` : day(of.nights[i]).slice(2), `${called(of.nights[i])}: ${data.st[i] ? data.st[i].join(": ") : data.v[i] === null ? "no value (" + of.nights[i].state + ")" : format(turn(data.v[i]))}`];
   const shown = { v: data.v.map(turn), lo: data.lo.map(turn), hi: data.hi.map(turn), raw: data.raw.map(r => r && r.map(turn)), marks, apart: of.nights.findIndex(n => n.apart) };
   if (shown.apart < 0) shown.apart = of.nights.length;
   const view = { from, to, log: state.log === "1" };
@@ -265,7 +267,7 @@ function heatView() {
     const [text, kind] = change(series.week && series.value / series.week, series.margin), ratio = series.week ? Math.abs(Math.log(series.value / series.week)) : 0;
     const deep = kind === "faint" ? "" : (kind === "slower" ? "s" : "f") + (ratio > 0.1 ? "3" : "1");
     return h("td", { class: deep }, link(series.rate ? `${significant(series.rate)} ${series.unit}` : seconds(series.value), { view: "series", m: DATA.machines.indexOf(machine()), s: series.name }),
-      h("br"), series.state === "failing" ? "✖ failing" : series.week ? text : "no value a week ago");
+      h("br"), series.state === "failing" ? "✖ failing" : series.value ? series.week ? text : "no value a week ago" : "not measured");
   };
   return [h("h1", {}, "Heat map: variant × n"), h("form", {}, select("Machine", "m", machineOptions(false)), select("Product", "op", ops.map(o => [o, o])), copyButton()),
     h("p", {}, "Each cell: the last rate, and the change of time against a week before: ▲ slower, ▼ faster, ● within the margin."),
@@ -282,10 +284,10 @@ function ladderView() {
   const peaks = machine().series.filter(s => s.tests && s.rate && s.unit === unit).map(s => ({ name: `${s.side} ${s.variant}`, value: s.rate }));
   const tops = [...new Map(peaks.sort((a, b) => a.value - b.value).map(p => [p.name, p])).values()];
   const roof = side => Math.max(...peaks.filter(p => p.name.startsWith(side)).map(p => p.value));
-  const share = s => isFinite(roof(s.side)) ? (100 * s.rate / roof(s.side)).toFixed(0) + " % of the measured peak" : "peak not measured";
-  const bars = rows.map(s => ({ name: `${s.side}/${s.variant}`, value: s.rate, kind: /Peer/.test(s.variant) ? "peer" : s.side.toLowerCase() || "cpu", text: significant(s.rate) + " " + s.unit }));
+  const share = s => s.point && s.point.bound === "matrix units" ? "matrix units: their peak is not measured" : isFinite(roof(s.side)) ? (100 * s.rate / roof(s.side)).toFixed(0) + " % of the measured peak" : "peak not measured";
+  const bars = rows.map(s => ({ name: `${s.side}/${s.variant}`, value: s.rate, kind: /Peer/.test(s.variant) ? "peer" : s.point && s.point.bound === "matrix units" ? "matrix" : s.side.toLowerCase() || "cpu", text: significant(s.rate) + " " + s.unit }));
   return [h("h1", {}, "Ladder: every variant of one product"), h("form", {}, select("Machine", "m", machineOptions(false)), select("Product", "op", ops.map(o => [o, o])), select("Size n", "n", sizes.map(v => [v, v])), copyButton()),
-    h("p", {}, rows.length ? `Fastest of ${op} n = ${n} on ${machine().name}: ${bars[0].name} with ${bars[0].text} (${share(rows[0])}). Dashed frames: vendors' libraries. Dashed lines: measured peaks.` : "No rates for this product."),
+    h("p", {}, rows.length ? `Fastest of ${op} n = ${n} on ${machine().name}: ${bars[0].name} with ${bars[0].text} (${share(rows[0])}). Dashed frames: vendors' libraries. Dashed lines: measured peaks of the multiply-adds. Red: matrix units.` : "No rates for this product."),
     rows.length ? barChart(bars, tops, `Rates of ${rows.length} variants; the table below has the same numbers`) : "",
     rows.length ? table("Numbers of the ladder", ["Variant", "Rate", "Time", "Share of peak"], rows.map(s => [[link(`${s.side}/${s.variant}`, { view: "series", m: DATA.machines.indexOf(machine()), s: s.name }), "long"], [significant(s.rate) + " " + s.unit, "num"], [seconds(s.value), "num"], share(s)])) : ""];
 }
@@ -302,7 +304,7 @@ function nightsView() {
     chosen ? nightDetails(of, chosen) : "", chosen ? h("h2", {}, "All nights") : "", h("p", {}, DATA.order),
     longTable(`Nights on ${of.name}, newest first`, heads, on.map(row)),
     apart.length ? [h("h2", {}, "Nights apart"), h("p", {}, "Their commits are not on the branch (any more): after a forced push, or from another branch. They take no part in statistics."), longTable("Nights apart from the branch", heads, apart.map(row))] : "",
-    of.unmeasured.length ? h("p", {}, `Commits without a night since the first one: ${of.unmeasured.join(", ")}.`) : ""].flat();
+    of.unmeasured.length ? h("details", {}, h("summary", {}, `${of.unmeasured.length} commits without a night since the first one`), h("p", {}, of.unmeasured.join(", "))) : ""].flat();
 }
 
 function nightDetails(of, night) {
@@ -313,7 +315,7 @@ function nightDetails(of, night) {
 
 // ---- routing ----------------------------------------------------------------------------------
 
-const DRAW = { overview, series: seriesView, compare: compareView, heat: heatView, ladder: ladderView, nights: nightsView };
+const DRAW = { overview, series: seriesView, compare: compareView, heat: heatView, ladder: ladderView, roofline: rooflineView, nights: nightsView };
 
 async function draw() {
   const before = state.view;
