@@ -19,6 +19,7 @@ from benchkit.index import Index
 from benchkit.site import pages
 
 webdriver = pytest.importorskip("selenium.webdriver")
+from selenium.common.exceptions import WebDriverException  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
@@ -29,6 +30,8 @@ pytestmark = [
         reason="chromium and chromium-driver are not installed",
     ),
 ]
+# Root, containers with a small /dev/shm and machines without a GPU are common in CI.
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
 SERIES = "SGEMM/CPU/Variant0/n:64/real_time"
 VIEWS = {
     "overview": "#view=overview",
@@ -70,11 +73,14 @@ def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[object]:
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"):
+    for flag in (*FLAGS, "--window-size=1400,1000"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(shutil.which("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
+    try:
+        driver = webdriver.Chrome(options=options, service=service)
+    except WebDriverException as error:
+        pytest.skip(f"chromium does not start on this machine: {error.msg}")
     yield driver
     driver.quit()
 
