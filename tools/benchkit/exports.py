@@ -127,10 +127,14 @@ def otava(history: History) -> str:
     """Otava's configuration of these tables; written as JSON, which is YAML."""
     tests = {}
     for machine in history.machines:
-        # Its names of metrics are our columns; smaller times are better.
-        metrics = {one.name: {"column": one.name, "direction": -1} for one in _complete(machine)}
-        table = {"type": "csv", "file": f"otava-{_safe(machine)}.csv", "time_column": "time"}
-        tests[_safe(machine)] = table | {"attributes": ["commit"], "metrics": metrics}
+        # A metric's name must differ from those of other machines; smaller times are better.
+        safe = _safe(machine)
+        metrics = {
+            f"{safe}/{one.name}": {"column": one.name, "direction": -1}
+            for one in _complete(machine)
+        }
+        table = {"type": "csv", "file": f"otava-{safe}.csv", "time_column": "time"}
+        tests[safe] = table | {"attributes": ["commit"], "metrics": metrics}
     return json.dumps({"tests": tests}, indent=1) + "\n"
 
 
