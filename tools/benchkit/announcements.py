@@ -33,7 +33,7 @@ def atom(history: History, found: list[Alarm], url: str) -> str:
         _text(entry, "updated", night.date or "1970-01-01T00:00:00Z")
         _text(entry, "summary", details(alarm, night))
         if url:
-            ET.SubElement(entry, "link", href=link(history, alarm, url))
+            ET.SubElement(entry, "link", href=link(alarm, url))
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(feed, encoding="unicode") + "\n"
 
 
@@ -57,20 +57,19 @@ def details(alarm: Alarm, night: Night) -> str:
     return "; ".join(filter(None, said))
 
 
-def link(history: History, alarm: Alarm, url: str) -> str:
+def link(alarm: Alarm, url: str) -> str:
     """The page of the alarm's series."""
-    machines = [machine.name for machine in history.machines]
-    view = {"view": "series", "m": machines.index(alarm.machine), "s": alarm.series}
+    view = {"view": "series", "m": alarm.machine, "s": alarm.series}
     return f"{url}#{urlencode(view)}"
 
 
-def slack(history: History, found: list[Alarm], url: str) -> str:
+def slack(found: list[Alarm], url: str) -> str:
     """The body of a POST to an incoming webhook: confirmed regressions, or that there are none."""
     regressions = [alarm for alarm in found if alarm.regression]
     lines = [f"*{_count(len(regressions))}*"]
     for alarm in regressions[:MOST]:
         text = title(alarm).translate({ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"})
-        lines.append(f"• <{link(history, alarm, url)}|{text}>" if url else f"• {text}")
+        lines.append(f"• <{link(alarm, url)}|{text}>" if url else f"• {text}")
     if len(regressions) > MOST:
         lines.append(f"and {len(regressions) - MOST} more")
     return json.dumps({"text": "\n".join(lines)}, indent=1) + "\n"

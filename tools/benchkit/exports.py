@@ -58,7 +58,7 @@ def write_all(history: History, found: list[Alarm], folder: Path, url: str) -> l
         "otava.yaml": otava(history),
         "alarms.atom": announcements.atom(history, found, url),
         "alarms.xml": announcements.junit(history, found),
-        "slack.json": announcements.slack(history, found, url),
+        "slack.json": announcements.slack(found, url),
         "badge.svg": announcements.badge(found),
     }
     for machine in history.machines:

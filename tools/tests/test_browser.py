@@ -168,6 +168,47 @@ def test_from_overview_to_series_zoom_compare_and_back_by_link(page: Page) -> No
     page.assert_clean()
 
 
+def test_a_link_outlives_a_machine_and_a_night_that_come_before_what_it_shows(
+    browser, results: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "few").mkdir()
+    shutil.copytree(results / "SYNTHETIC-1", tmp_path / "few" / "SYNTHETIC-1")
+    first = sorted((tmp_path / "few" / "SYNTHETIC-1").iterdir())[0]
+    later = tmp_path / first.name
+    first.rename(later)
+    before = Page(browser, build(tmp_path / "few", tmp_path / "before"))
+    before.open("#view=compare&m=0")
+    for name, at in (("a", 4), ("b", 9)):
+        label = before.driver.find_element("xpath", f"//label[starts-with(., '{name.upper()} ')]")
+        label.find_elements("css selector", "option")[at].click()
+        before.wait()
+    link, caption = before.hash, before.driver.find_element("css selector", "caption").text
+    later.rename(first)
+    synthesise.write_results(tmp_path / "other", 6, 12, machines=2)
+    (tmp_path / "other" / "SYNTHETIC-2").rename(tmp_path / "few" / "A-NEW-ONE")
+    after = Page(browser, build(tmp_path / "few", tmp_path / "after"))
+    after.open(link)
+    assert after.driver.find_element("css selector", "caption").text == caption
+    chosen = "return document.querySelector('form select').value"
+    assert after.driver.execute_script(chosen) == "SYNTHETIC-1"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_sticks_out_at_twice_the_size(page: Page, view: str) -> None:
+    """A window of 1280 zoomed to 200 % is one of 640; wide tables scroll in their own frames."""
+    page.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 640, "height": 500, "deviceScaleFactor": 2, "mobile": False},
+    )
+    try:
+        page.open(VIEWS[view])
+        script = "return [document.documentElement.scrollWidth, innerWidth]"
+        content, window = page.driver.execute_script(script)
+        assert content <= window
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_search_filters_and_lives_in_the_address(page: Page) -> None:
     page.open()
     box = page.driver.find_element("name", "q")

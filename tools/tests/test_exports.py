@@ -122,7 +122,9 @@ def test_a_regression_is_a_failure_in_junit_and_a_line_for_slack(folder: Path) -
     assert synthesise.HOSTILE in {case.get("name") for case in suite}
     text = strict(folder / "slack.json")["text"]
     assert text.startswith(f"*{len(failures)} regression")
-    assert "https://example.org/#view=series&m=0&s=SGEMM%2F" in text and "<img" not in text
+    assert (
+        "https://example.org/#view=series&m=SYNTHETIC-1&s=SGEMM%2F" in text and "<img" not in text
+    )
 
 
 def test_grafana_asks_for_metrics_that_exist(folder: Path) -> None:

@@ -101,7 +101,7 @@ function visitPoints(root, places, show) {
     const box = root.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * 1000, y = (event.clientY - box.top) / box.height * PLOT.height, found = nearest(x, y, places);
     return found && Math.hypot(found.x - x, found.y - y) < 30 ? found : null;
   };
-  const open = place => place && go({ ...DEFAULTS, theme: state.theme, m: state.m, view: "series", s: place.s.name });
+  const open = place => place && go({ ...DEFAULTS, theme: state.theme, m: machine().name, view: "series", s: place.s.name });
   root.addEventListener("pointermove", event => visit(under(event), false));
   root.addEventListener("click", event => open(under(event)));
   root.addEventListener("focus", () => visit(now || order[0], true));
@@ -139,6 +139,6 @@ function rooflinePanel(of, side, list) {
     h("p", {}, best ? `Nearest to its roof: ${pointWords(best)}.` : roofs.flops ? "No point is held to a roof." : `No roof of this side is measured: let the night measure Peak/${side} as well.`),
     rooflineChart(list, roofs, `Roofline of the ${side} on ${of.name}, ${list.length} points. Arrow keys go from point to point, Enter opens the series; the table below has the same numbers.`, show), said,
     h("details", {}, h("summary", {}, `Table of the ${list.length} points`), longTable(`Points of the ${side}`, heads, [...list].sort((a, b) => b.point.flops - a.point.flops).map(s => () => [
-      [link(`${s.op} ${s.side}/${s.variant}`, { view: "series", m: DATA.machines.indexOf(of), s: s.name }), "long"], [s.n, "num"], [significant(s.point.ai), "num"], [gflops(s.point.flops), "num"],
+      [link(`${s.op} ${s.side}/${s.variant}`, { view: "series", m: of.name, s: s.name }), "long"], [s.n, "num"], [significant(s.point.ai), "num"], [gflops(s.point.flops), "num"],
       [s.point.percent === null ? "–" : significant(s.point.percent), "num"], [[BOUNDS[s.point.bound], s.point.remark, s.state === "stale" ? "not in the last night" : ""].filter(Boolean).join("; "), "long"], change(s.base && s.value / s.base, s.margin)])))];
 }
