@@ -22,10 +22,13 @@ from benchkit.errors import UserError
 from benchkit.reading import Launch
 from benchkit.steps import Step
 
-VERSION = 6
+VERSION = 7
 NIGHT_NAME = re.compile(r"\d{4}-?\d\d-?\d\d[^_]*_[0-9a-f]{7,40}(?![0-9a-zA-Z])")
-# One of several launches: `<date>_<sha8>-003.json`, `<date>_<sha8>-CPU-003.json`.
-LAUNCH_NAME = re.compile(rf"({NIGHT_NAME.pattern})(?:[-.][A-Za-z0-9]+)?[-.]\d+\.json(?:\.gz)?")
+# One of several launches: `<date>_<sha8>-003.json`, `<date>_<sha8>-CPU-003.json` of one night, and
+# `<date>_<sha8>_2t_3.json`, whose words between underscores tell it from other nights.
+LAUNCH_NAME = re.compile(
+    rf"({NIGHT_NAME.pattern}(?:_[A-Za-z0-9]+)*?)(?:[-.][A-Za-z0-9]+)?[-._]\d+\.json(?:\.gz)?"
+)
 SUFFIXES = (".json", ".json.gz")
 NO_RESULTS = {"aliases.json", "advice.json"}  # what else lies among results
 SCHEMA = """

@@ -291,10 +291,11 @@ function ladderView() {
   const peaks = machine().series.filter(s => s.tests && s.rate && s.unit === unit).map(s => ({ name: `${s.side} ${s.variant}`, value: s.rate }));
   const tops = [...new Map(peaks.sort((a, b) => a.value - b.value).map(p => [p.name, p])).values()];
   const roof = side => Math.max(...peaks.filter(p => p.name.startsWith(side)).map(p => p.value));
-  const share = s => s.point && s.point.bound === "matrix units" ? "matrix units: their peak is not measured" : isFinite(roof(s.side)) ? (100 * s.rate / roof(s.side)).toFixed(0) + " % of the measured peak" : "peak not measured";
-  const bars = rows.map(s => ({ name: `${s.side}/${s.variant}`, value: s.rate, kind: /Peer/.test(s.variant) ? "peer" : s.point && s.point.bound === "matrix units" ? "matrix" : s.side.toLowerCase() || "cpu", text: significant(s.rate) + " " + s.unit }));
+  const matrix = s => s.point && s.point.bound === "matrix units";
+  const share = s => matrix(s) ? "matrix units: their peak is not measured" : isFinite(roof(s.side)) ? (100 * s.rate / roof(s.side)).toFixed(0) + " % of the measured peak" : "peak not measured";
+  const bars = rows.map(s => ({ name: `${matrix(s) ? "▲ " : ""}${s.side}/${s.variant}`, value: s.rate, kind: /Peer/.test(s.variant) ? "peer" : matrix(s) ? "matrix" : s.side.toLowerCase() || "cpu", text: significant(s.rate) + " " + s.unit }));
   return [h("h1", {}, "Ladder: every variant of one product"), h("form", {}, select("Machine", "m", machineOptions(false)), select("Product", "op", ops.map(o => [o, o])), select("Size n", "n", sizes.map(v => [v, v])), copyButton()),
-    h("p", {}, rows.length ? `Fastest of ${op} n = ${n} on ${machine().name}: ${bars[0].name} with ${bars[0].text} (${share(rows[0])}). Dashed frames: vendors' libraries. Dashed lines: measured peaks of the multiply-adds. Red: matrix units.` : "No rates for this product."),
+    h("p", {}, rows.length ? `Fastest of ${op} n = ${n} on ${machine().name}: ${bars[0].name} with ${bars[0].text} (${share(rows[0])}). Dashed frames: vendors' libraries. Dashed lines: measured peaks of the multiply-adds. ▲: matrix units, which those do not bound.` : "No rates for this product."),
     rows.length ? barChart(bars, tops, `Rates of ${rows.length} variants; the table below has the same numbers`) : "",
     rows.length ? table("Numbers of the ladder", ["Variant", "Rate", "Time", "Share of peak"], rows.map(s => [[link(`${s.side}/${s.variant}`, { view: "series", m: machine().name, s: s.name }), "long"], [significant(s.rate) + " " + s.unit, "num"], [seconds(s.value), "num"], share(s)])) : ""];
 }
