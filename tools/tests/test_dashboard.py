@@ -164,6 +164,16 @@ def test_a_split_site_replaces_what_changed_and_removes_what_is_old(
     assert len(list((tmp_path / "s" / "data").rglob("*.js"))) == 2 * 12 - 1 + 2 * 6
 
 
+def test_noise_is_that_of_nights_and_of_launches(tmp_path: Path) -> None:
+    """The synthetic world has a sigma of 0.6 % from night to night, 0.4 % from launch to launch."""
+    index = Index(tmp_path / "i.sqlite")
+    synthesise.fill(index, 200, 6, 1)
+    (machine,) = history.load(index, history.Order()).machines
+    noise = [data.series(index, machine, one, False)["noise"] for one in machine.series]
+    nights, launches = np.median(noise, axis=0)
+    assert nights == pytest.approx(0.006, rel=0.25) and launches == pytest.approx(0.004, rel=0.25)
+
+
 def test_numbers_are_rounded_to_digits_and_never_nan() -> None:
     values = np.array([1.23456789e-9, 0.0, np.nan, np.inf, 9.99999999e300])
     assert data.numbers(values, 4) == [1.235e-9, 0.0, None, None, pytest.approx(1e301)]

@@ -205,6 +205,8 @@ async function seriesView() {
 function sentence(of, about, data) {
   const parts = [`${data.v.filter(v => v !== null).length} nights with a value on ${of.name}.`];
   if (about.value) parts.push(`Last: ${seconds(about.value)}${about.rate ? `, ${significant(about.rate)} ${about.unit}` : ""}${about.base ? `, ${change(about.value / about.base, about.margin)[0]} against the baseline of ${seconds(about.base)}` : ""}.`);
+  const [nights, launches] = data.noise.map(v => v && `±${significant(100 * v)} %`);
+  if (nights) parts.push(`Noise: ${nights} from night to night${launches ? `, ${launches} from launch to launch` : ""}.`);
   if (about.formerly) parts.push(`Formerly ${about.formerly.join(", ")}.`);
   if (data.drift) parts.push(`It drifts slowly: ${percent(data.drift)} time over the whole history.`);
   if (about.state !== "ok") parts.push(`State: ${about.state}${about.why ? ` (${about.why})` : ""}.`);

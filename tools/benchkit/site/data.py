@@ -18,6 +18,7 @@ from benchkit.roofline import Roofs
 
 RECENT = 10  # nights that make the baseline of the last one
 DIGITS = 7
+QUARTILES = 1.349  # sigmas between the quartiles of a normal distribution
 MOST_LAUNCHES = 40  # more of them in a night get no interval
 
 
@@ -53,7 +54,16 @@ def series(index: Index, machine: Machine, one: Series, stepped: bool) -> dict[s
         "st": {str(at): list(said) for at, said in sorted(one.status.items())},
         "seg": machine.segments(one)[1:-1],
         "drift": drift,
+        "noise": _noise(one),
     }
+
+
+def _noise(one: Series) -> list[float | None]:
+    """Robust sigma from night to night and from launch to launch, as fractions."""
+    there = one.value > 0  # not NaN
+    nights = steps.noise(np.log(one.value[there])) if there.sum() > 2 else np.nan
+    launches = (one.high[there] - one.low[there]) / one.value[there] / QUARTILES
+    return numbers(np.array([nights, np.median(launches) if len(launches) else np.nan]), 2)
 
 
 def night(index: Index, one: Night) -> dict[str, Any]:
