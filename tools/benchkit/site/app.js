@@ -275,7 +275,7 @@ function heatView() {
     if (!series) return h("td", { class: "faint" }, "–");
     const [text, kind] = change(series.week && series.value / series.week, series.margin), ratio = series.week ? Math.abs(Math.log(series.value / series.week)) : 0;
     const deep = kind === "faint" ? "" : (kind === "slower" ? "s" : "f") + (ratio > 0.1 ? "3" : "1");
-    return h("td", { class: deep }, link(series.rate ? `${significant(series.rate)} ${series.unit}` : seconds(series.value), { view: "series", m: machine().name, s: series.name }),
+    return h("td", { class: deep }, link(series.rate ? `${significant(series.rate)} ${series.unit}` : seconds(series.value), { view: "series", m: machine().name, s: series.name }, { class: "whole" }),
       h("br"), series.state === "failing" ? "✖ failing" : series.value ? series.week ? text : "no value a week ago" : "not measured");
   };
   return [h("h1", {}, "Heat map: variant × n"), h("form", {}, select("Machine", "m", machineOptions(false)), select("Product", "op", ops.map(o => [o, o])), copyButton()),

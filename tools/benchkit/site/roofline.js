@@ -39,7 +39,7 @@ function rooflineChart(list, roofs, label, show) {
 function rooflineAxes(list, roofs) {
   const rates = list.map(s => s.point.flops), ais = list.map(s => s.point.ai), knees = Object.values(roofs.levels).map(v => roofs.flops ? roofs.flops / v : 1);
   const range = (values, room) => [Math.log10(Math.min(...values)) - room, Math.log10(Math.max(...values)) + room];
-  const [left, right] = range([...ais, ...knees], 0.3), [low, high] = range(roofs.flops ? [...rates, roofs.flops] : rates, 0.25);
+  const [left, right] = range([...ais, ...knees], 0.3), [least, high] = range(roofs.flops ? [...rates, roofs.flops] : rates, 0.25), low = least - 0.08 * (high - least); // room for the sizes
   return { left, right, low, high, x: v => PLOT.left + (PLOT.right - PLOT.left) * (Math.log10(v) - left) / (right - left),
     y: v => PLOT.bottom - (PLOT.bottom - PLOT.top) * (Math.log10(v) - low) / (high - low) };
 }
