@@ -128,8 +128,8 @@ def _draw_points(panel: Any, points: Sequence[Point]) -> None:
     for i, name in enumerate(variants):
         own = sorted((p for p in points if _is(p, name)), key=lambda p: p.intensity)
         best = max((p.percent for p in own if p.percent is not None), default=None)
-        note = "" if best is None else f" ({best:.3g} %)"
-        note = " (matrix units)" if own[0].bound == MATRIX_UNITS else note
+        notes = [] if best is None else [f"{best:.3g} %"]
+        notes += ["matrix units"] * any(p.bound == MATRIX_UNITS for p in own)
         panel.plot(
             [p.intensity for p in own],
             [p.flops / 1e9 for p in own],
@@ -137,7 +137,7 @@ def _draw_points(panel: Any, points: Sequence[Point]) -> None:
             markersize=4.5,
             linewidth=0.6,
             color=colours[i % len(colours)],
-            label=name + note,
+            label=name + (f" ({', '.join(notes)})" if notes else ""),
         )
     panel.legend(
         fontsize=6,
