@@ -31,5 +31,6 @@ steps       a series → the nights at which its level changed (ruptures)
 alarms      a history → steps with a state, a cause and what else changed
 site        history and alarms → a static site
 exports     history and alarms → what other systems read
+announcements alarms → feed, message, JUnit, badge
 environment, errors, output: the edge of every script
 """

@@ -154,7 +154,7 @@ def advise(launches: Sequence[Launch], wishes: Wishes) -> Advice:
     ]
     if not contestants:
         raise UserError(f"{launches[0].path}: no measured row of {wishes.op}")
-    percents = {point.sample.key: point.percent for point in roofline.points(launches)}
+    percents = {point.key: point.percent for point in roofline.points(launches)}
     sizes = [
         _size(n, [s for s in contestants if s.fields.n == n], percents)
         for n in sorted({s.fields.n for s in contestants if s.fields.n})

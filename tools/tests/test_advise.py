@@ -186,17 +186,41 @@ def test_ceilings_are_the_largest_size_of_each_name():
     assert roofs["GPU"].memory == 4000e9
 
 
-@pytest.mark.parametrize(
-    ("intensity", "matrix_units", "attainable"),
-    [(1, False, 50e9), (20, False, 1000e9), (1000, False, 1000e9), (1000, True, 50e12)],
-)
-def test_attainable(intensity, matrix_units, attainable):
+@pytest.mark.parametrize(("intensity", "attainable"), [(1, 50e9), (20, 1000e9), (1000, 1000e9)])
+def test_attainable(intensity, attainable):
     roofs = roofline.Roofs(1000e9, {"Copy": 50e9})
-    assert roofs.attainable(intensity, matrix_units) == pytest.approx(attainable)
+    assert roofs.attainable(intensity) == pytest.approx(attainable)
+
+
+@pytest.mark.parametrize(
+    ("variant", "own", "bound", "remark"),
+    [
+        ("TensorCoreTf32", None, "matrix units", ""),
+        ("PeerCuBLASTf32", None, "matrix units", ""),
+        # 4000 GB/s at 170.7 FLOP/byte is a roof of 683 TFLOP/s: the program knew the kernel.
+        ("Tuned", 100 * 90000 / 682667, "matrix units", ""),
+        ("Tuned", 100 * 90000 / 60000, "compute", "above the measured peak: suspicious"),
+        ("Tuned", None, "compute", "above the measured peak: suspicious"),
+    ],
+)
+def test_matrix_units_are_not_held_to_the_multiply_adds(variant, own, bound, remark):
+    seconds = 2 * 1024**3 / 90000e9
+    rows = [*peaks(), entry(f"SGEMM/GPU/{variant}/n:1024/manual_time", seconds)]
+    rows[-1] |= {"% of roof": own} if own else {}
+    (point,) = roofline.points([launch(rows)])
+    assert (point.bound, point.remark) == (bound, remark)
+    assert (point.percent is None) == (bound == "matrix units")
+
+
+def test_a_point_above_the_copy_lives_in_a_cache_and_one_without_roofs_has_no_percentage():
+    (hot,) = roofline.points([launch([*peaks(), entry("SGEMV/CPU/Row/n:64/real_time", 1e-7)])])
+    assert hot.bound == "memory" and "cache" in hot.remark
+    (lone,) = roofline.points([launch([entry("SGEMV/CPU/Row/n:64/real_time", 1e-7)])])
+    assert (lone.bound, lone.percent, lone.remark) == ("", None, "")
 
 
 def test_points_lie_below_the_roof_by_their_percentage():
-    by_name = {p.sample.key: p for p in roofline.points([launch(CROSSING)])}
+    by_name = {p.key: p for p in roofline.points([launch(CROSSING)])}
     point = by_name["SGEMM/GPU/Tile16/n:1024/manual_time"]
     assert point.intensity == pytest.approx(1024 / 6)
     assert point.flops == pytest.approx(2 * 1024**3 / 0.2e-3)
