@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         found = _search(args, kernels, device, n, share)
         note = f"tuned at n = {n}"
         finalists = [
-            tuned_table.entry(device.label, ranges[n], each.kernel, each.config, note)
+            tuned_table.entry(device, ranges[n], each.kernel, each.config, note)
             for each in found[:FINALISTS]
         ]
         table = _adopt(args, device, table, n, finalists)
@@ -114,7 +114,7 @@ def _kernels(names: list[str] | None, device: object) -> list:
     unknown = [name for name in names or () if name not in known]
     if unknown:
         raise UserError(f"{unknown[0]} is no tunable kernel; there are: {', '.join(known)}")
-    foreign = [name for name in known if known[name].nvidia and "NVIDIA" not in device.label]
+    foreign = [name for name in known if known[name].nvidia and not device.capability]
     for name in names or ():
         if name in foreign:
             raise UserError(f"{name} needs an NVIDIA GPU, this is {device.label}")
