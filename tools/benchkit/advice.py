@@ -141,9 +141,7 @@ def machines(launches: Sequence[Launch]) -> list[list[Launch]]:
 
 def advise(launches: Sequence[Launch], wishes: Wishes) -> Advice:
     """The advice for one machine. Raises UserError if the run has no row of the op."""
-    suspicious = {
-        row.key for launch in launches for row in launch.rows if row.label.startswith("suspicious")
-    }
+    suspicious = {row.key for launch in launches for row in launch.rows if row.suspicious}
     contestants = [
         sample
         for sample in samples.collect(launches).values()
