@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchkit import rendering, samples, statistics, tables
+from benchkit import rendering, roofline, samples, statistics, tables
 from benchkit.errors import UserError
 from benchkit.reading import Launch
 from benchkit.samples import Sample
-
-OF_ROOF = "% of roof"  # the counter in which the program holds a row to the measured ceilings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ def race(launches: Sequence[Launch], pattern: str, confidence: float = 0.95) -> 
         baseline = re.compile(pattern)
     except re.error as error:
         raise UserError(f"--baseline {pattern!r} is not a regular expression: {error}") from error
-    found, percents = samples.collect(launches), samples.collect(launches, OF_ROOF)
+    found, percents = samples.collect(launches), samples.collect(launches, roofline.OF_ROOF)
     groups: dict[tuple[object, ...], list[Sample]] = {}
     for sample in found.values():
         groups.setdefault(sample.fields.group(), []).append(sample)
