@@ -4,6 +4,7 @@
 #include "bench/explain.hpp"
 #include "bench/facts.hpp"
 #include "bench/peaks.hpp"
+#include "bench/reporting.hpp"
 #include "bench/roofline.hpp"
 #include "bench/rotation.hpp"
 #include "bench/selftest.hpp"
@@ -318,6 +319,32 @@ TEST(Conditions, DriftBetweenFirstAndLastRepetition) {
   EXPECT_EQ(bench::drift("row", {1.0, 3.0, 1.05}), "");
   EXPECT_NE(bench::drift("row", {1.0, 1.0, 1.2}).find("+20 %"), std::string::npos);
   EXPECT_NE(bench::drift("row", {1.0, 0.8}).find("-20 %"), std::string::npos);
+}
+
+class Silent final : public benchmark::BenchmarkReporter {
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
+};
+
+TEST(Reporting, DriftOfARowsRepetitionsIsSaid) {
+  Silent inner;
+  bench::Ledger ledger;
+  bench::Bookkeeper reporter(inner, &ledger);
+  std::vector<benchmark::BenchmarkReporter::Run> runs(2);
+  for (auto& run : runs) {
+    run.run_name.function_name = "row";
+    run.iterations = 10;
+    run.real_accumulated_time = 1;
+  }
+  const auto said = [&] {
+    testing::internal::CaptureStderr();
+    reporter.ReportRuns(runs);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(), "");
+  runs[1].real_accumulated_time = 1.2;
+  EXPECT_NE(said().find("drift: row: the last repetition took +20 %"), std::string::npos);
+  EXPECT_EQ(ledger.measured, 4);
 }
 
 TEST(Clocks, AgreeWithinThreePercentBeyondAMillisecond) {
