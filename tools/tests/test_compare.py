@@ -138,6 +138,30 @@ def test_the_user_sets_the_direction_of_a_counter(compare, save, better: str, wo
     assert [b["verdict"] for b in report["benchmarks"]] == [word]
 
 
+FILES = sorted(path for path in CASES.glob("[JC]-*/*.json"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_case_against_itself_is_words_or_a_sentence(compare, path: Path) -> None:
+    """No file of the cases gives a traceback (the fixture looks), a ratio but 1, or a change."""
+    for arguments in (("csv",), ("csv", "--salvage"), ("within", "--baseline", ".")):
+        assert compare(*arguments, path).returncode in (0, 1, 2)
+    done = compare("benchmarks", path, path, "--json", "-")
+    if done.returncode == 2:
+        assert path.name in done.stderr and done.stderr.count("\n") == 1
+        return
+    report = json.loads(done.stdout)
+    assert {b["verdict"] for b in report["benchmarks"]}.isdisjoint({"slower", "faster", "broke"})
+    assert {b["ratio"] for b in report["benchmarks"]} <= {1.0, None}
+    failing = report["counts"]["still failing"] > 0
+    assert done.returncode == (1 if failing else 0)
+
+
+def test_complexity_fits_are_no_benchmarks(compare) -> None:  # J-13
+    done = compare("benchmarks", *(CASES / "J-13/run.json",) * 2, "--json", "-")
+    assert [b["ratio"] for b in json.loads(done.stdout)["benchmarks"]] == [1.0, 1.0]
+
+
 # ---- outputs ----------------------------------------------------------------------------------
 
 

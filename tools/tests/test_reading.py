@@ -189,6 +189,7 @@ GOOD = json.dumps(document([entry("a/n:1"), entry("b/n:1")]), indent=1)
         ("Running ./bench\n" + GOOD, "other text before the JSON"),
         (GOOD + "\nDone.", "extra data after line"),
         (GOOD.replace('"real_time": 1000000.0', '"real_time": 1,25e+06', 1), "decimal comma"),
+        (GOOD.replace('"iterations": 10,', '"iterations": 1,234,567,', 1), "decimal comma"),
         ("name,iterations,real_time\n", "looks like CSV"),
         ("\x7fELF\x02", "looks like a program"),
         ("#!/bin/sh\n", "looks like a script"),
