@@ -257,7 +257,7 @@ def test_points_lie_below_the_roof_by_their_percentage():
 
 @pytest.mark.parametrize(("own", "matrix_units"), [(8.0, True), (66.0, False)])
 def test_a_tuned_row_on_matrix_units_has_no_share_of_a_roof(own, matrix_units):
-    rate = 40e12  # of 60 TFLOP/s: the program, which knows the kernel, holds it to memory or to both
+    rate = 40e12  # of 60 TFLOP/s; the program holds it to memory alone, or to both roofs
     rows = [
         *CROSSING,
         *repeated("SGEMM/GPU/Tuned/n:1024/manual_time", 2 * 1024**3 / rate, **{"% of roof": own}),
