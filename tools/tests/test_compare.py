@@ -287,6 +287,22 @@ def test_inputs_are_never_overwritten(compare, tmp_path: Path) -> None:
     assert copy.read_bytes() == OLD.read_bytes()
 
 
+def test_a_failing_write_leaves_what_was_there(tmp_path: Path, monkeypatch) -> None:
+    from benchkit import output
+    from benchkit.errors import UserError
+
+    target = tmp_path / "report.json"
+    target.write_text("of yesterday")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(UserError, match="cannot be written: No space left"):
+        output.write(str(target), "of today")
+    assert target.read_text() == "of yesterday" and list(tmp_path.iterdir()) == [target]
+
+
 def test_unwritable_output_is_a_sentence(compare) -> None:
     done = compare("csv", OLD, "-o", "/nonexistent/out.csv")
     assert done.returncode == 2 and "cannot be written" in done.stderr

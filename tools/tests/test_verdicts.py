@@ -241,6 +241,19 @@ def test_different_numbers_of_launches(base: int, new: int) -> None:
     assert (verdict.word, len(verdict.base.values)) == ("unclear" if base == 1 else "slower", base)
 
 
+def test_the_geomean_is_over_common_rows_and_has_an_interval() -> None:
+    def side(level: float, seed: int, names: list[str]) -> list[Launch]:
+        rows = [launches(noisy(level, seed=seed + i), name) for i, name in enumerate(names)]
+        return [
+            replace(group[0], rows=[launch.rows[0] for launch in group])
+            for group in zip(*rows, strict=True)
+        ]
+
+    report = judge(side(1e-3, 1, ["a", "b", "old"]), side(1.1e-3, 9, ["a", "b", "new"]))
+    assert report.geomean_rows == 2
+    assert 1.09 < report.geomean.low < 1.1 < report.geomean.high < 1.11
+
+
 def test_one_giant_outlier_changes_nothing() -> None:
     new = noisy(seed=2)
     new[3] *= 1000
