@@ -18,7 +18,7 @@ pictures    rooflines and crossovers (matplotlib)
 within      one run → speed-ups over a baseline
 launching   programs → launches, interleaved
 revisions   git revisions → built programs
-rendering   verdicts → terminal, Markdown, CSV, JSON, JUnit
+rendering   verdicts → terminal, Markdown, CSV, JSON, JUnit, annotations
 page        verdicts → one self-contained HTML page
 options     compare.py's command line, as tables
 night       one night of measuring: families of rows, launches, states
