@@ -287,7 +287,7 @@ def advise(*arguments: object) -> subprocess.CompletedProcess:
 RESULTS = TOOLS.parent / "results"
 STORED = {
     "advice-epyc-2-cores": CASES / "advice-epyc-2-cores/run.json",
-    "advice-h200-xeon-16c": RESULTS / "h200-xeon-16c/2026-11-29_3e8ecefc.json",
+    "advice-h200-xeon-16c": RESULTS / "h200-xeon-16c/2026-11-29_*_[cg]pu.json",
 }
 RUN = STORED["advice-epyc-2-cores"]
 
