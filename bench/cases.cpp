@@ -95,7 +95,7 @@ Case case_of(const gpu::Peer& peer) {
 
 Case case_of(gpu::TunedTable table) {
   const auto kept = std::make_shared<const gpu::TunedTable>(std::move(table));
-  return kernel_case(std::string(gpu::TunedTable::kVariant), gpu::kTruncatedSplitTf32Epsilon,
+  return kernel_case(std::string(gpu::TunedTable::kVariant), gpu::kLengthenedSplitTf32Epsilon,
                      [kept](const gpu::DeviceInfo& device, const Shape& s) {
                        const std::size_t n = std::max({s.m, s.n, s.k, std::size_t{1}});
                        if (const auto variant = kept->choose(device, n)) return *variant;

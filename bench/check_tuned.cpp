@@ -48,10 +48,12 @@ std::string complaint(const std::string& text) {
 
 TEST(Tuned, TheBuiltInTableHasADefaultForEveryDevice) {
   const auto table = gpu::TunedTable::built_in();
-  for (const std::size_t n : {1UL, 512UL, 1024UL, 100000UL}) {
-    EXPECT_EQ(table.choose(kOther, n).value().kernel, "sgemm_tile_register");
+  for (const std::size_t n : {1UL, 255UL, 256UL, 512UL, 1024UL, 100000UL}) {
+    EXPECT_EQ(table.choose(kOther, n).value().kernel,
+              n <= 512 ? "sgemm_tile_register" : "sgemm_tile_register_vector");
     EXPECT_EQ(table.choose(kCpu, n).value().kernel, "sgemm_vector_panel");
-    EXPECT_EQ(table.choose(kH200, n).value().kernel, "sgemm_tensor_core_3xtf32_wgmma_ring");
+    EXPECT_EQ(table.choose(kH200, n).value().kernel,
+              n < 256 ? "sgemm_tile_register_sliced" : "sgemm_tensor_core_3xtf32_wgmma_ring");
   }
   EXPECT_EQ(table.choose(kH200, 512).value().defines, "SLICES=2 STAGES=8");
   EXPECT_EQ(table.choose(kH200, 513).value().geometry.tile_m, 64U);

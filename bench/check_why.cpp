@@ -2,7 +2,9 @@
 // conditions, the report on the clocks.
 #include "bench/conditions.hpp"
 #include "bench/explain.hpp"
+#include "bench/facts.hpp"
 #include "bench/peaks.hpp"
+#include "bench/reporting.hpp"
 #include "bench/roofline.hpp"
 #include "bench/rotation.hpp"
 #include "bench/selftest.hpp"
@@ -10,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -88,6 +91,18 @@ TEST(Resources, LoadsAndSumsByGeometry) {
   }
 }
 
+TEST(Resources, SlicesOwnTheSameTile) {
+  gpu::Variant v{.name = "SGEMM/GPU/X", .kernel = "x", .geometry = {256, 1, 32, 64}};
+  EXPECT_DOUBLE_EQ(gpu::sums_per_work_item(bench::geometry_of_a_slice(v)), 8);
+  v.defines = "TILE_K=64 SLICES=4 STAGES=3";  // 64 work-items hold the tile, four times
+  EXPECT_DOUBLE_EQ(gpu::sums_per_work_item(bench::geometry_of_a_slice(v)), 32);
+  EXPECT_DOUBLE_EQ(gpu::loads_per_multiply_add(bench::geometry_of_a_slice(v)), 2 / std::sqrt(32));
+  for (const char* const other : {"", "SLICES=0", "SLICES=x", "NO_SLICES=4", "SLICES"}) {
+    v.defines = other;
+    EXPECT_EQ(bench::geometry_of_a_slice(v).wg_x, 256U) << other;
+  }
+}
+
 TEST(Resources, ResidentGroups) {
   gpu::Resources r;
   EXPECT_EQ(gpu::resident_groups(r, 256, 0, true), 1U);  // a core takes one at a time
@@ -132,6 +147,13 @@ TEST_F(Explained, LoadsBoundATiledKernel) {
 TEST_F(Explained, RegisterBlocksMoveTheBoundToArithmetic) {
   facts.loads = 0.25;
   EXPECT_EQ(at(3e-3).bound, Bound::kMultiplyAdds);
+}
+
+TEST_F(Explained, LoadsThatWouldOutlastTheKernelWereCountedTooHigh) {
+  EXPECT_EQ(at(7.5e-3).bound, Bound::kLoads);
+  const auto why = at(5e-3);
+  EXPECT_EQ(why.bound, Bound::kLatency);
+  EXPECT_NE(why.evidence.find("no roof is near (multiply-adds: 40 %)"), std::string::npos);
 }
 
 TEST_F(Explained, VectorProductsAreBoundByMemory) {
@@ -297,6 +319,32 @@ TEST(Conditions, DriftBetweenFirstAndLastRepetition) {
   EXPECT_EQ(bench::drift("row", {1.0, 3.0, 1.05}), "");
   EXPECT_NE(bench::drift("row", {1.0, 1.0, 1.2}).find("+20 %"), std::string::npos);
   EXPECT_NE(bench::drift("row", {1.0, 0.8}).find("-20 %"), std::string::npos);
+}
+
+class Silent final : public benchmark::BenchmarkReporter {
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
+};
+
+TEST(Reporting, DriftOfARowsRepetitionsIsSaid) {
+  Silent inner;
+  bench::Ledger ledger;
+  bench::Bookkeeper reporter(inner, &ledger);
+  std::vector<benchmark::BenchmarkReporter::Run> runs(2);
+  for (auto& run : runs) {
+    run.run_name.function_name = "row";
+    run.iterations = 10;
+    run.real_accumulated_time = 1;
+  }
+  const auto said = [&] {
+    testing::internal::CaptureStderr();
+    reporter.ReportRuns(runs);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(), "");
+  runs[1].real_accumulated_time = 1.2;
+  EXPECT_NE(said().find("drift: row: the last repetition took +20 %"), std::string::npos);
+  EXPECT_EQ(ledger.measured, 4);
 }
 
 TEST(Clocks, AgreeWithinThreePercentBeyondAMillisecond) {

@@ -2,10 +2,24 @@
 #include "bench/facts.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 namespace bench {
 
 namespace {
+
+// The value of a macro in "TILE_K=64 SLICES=4", 1 where it is not defined.
+std::size_t macro(std::string_view defines, std::string_view name) {
+  std::size_t value = 1;
+  for (std::size_t at = 0; at < defines.size();) {
+    const std::string_view define = defines.substr(at, defines.find(' ', at) - at);
+    if (define.starts_with(name) && define.substr(name.size()).starts_with('='))
+      std::from_chars(define.data() + name.size() + 1, define.data() + define.size(), value);
+    at += define.size() + 1;
+  }
+  return value;
+}
 
 // A CPU's compiler seldom vectorises across work-items: it runs them one after the other, and a sum
 // of few chains waits for the latency of its own additions: 3 cycles or more on the x86 and ARM
@@ -20,10 +34,17 @@ double chain_seconds(const gpu::DeviceInfo& device, double multiply_adds, double
 
 }  // namespace
 
+gpu::Geometry geometry_of_a_slice(const gpu::Variant& variant) {
+  gpu::Geometry geometry = variant.geometry;
+  geometry.wg_x /= std::clamp<std::size_t>(macro(variant.defines, "SLICES"), 1, geometry.wg_x);
+  return geometry;
+}
+
 KernelFacts kernel_facts(gpu::Session& session, const gpu::Variant& variant, std::size_t n,
                          double seconds) {
   const Shape shape = square(op_of(variant.name), n);
   const gpu::Geometry& geometry = variant.geometry;
+  const gpu::Geometry slice = geometry_of_a_slice(variant);
   const gpu::NdRange range = gpu::cover(geometry, shape.m, shape.n);
   KernelFacts f;
   f.variant = variant.name;
@@ -31,9 +52,9 @@ KernelFacts kernel_facts(gpu::Session& session, const gpu::Variant& variant, std
   f.seconds = seconds;
   f.work = {flops(shape), bytes(shape)};
   f.resources = session.inspect(variant, shape);
-  f.loads = on_matrix_units(variant.name) ? 0 : gpu::loads_per_multiply_add(geometry);
+  f.loads = on_matrix_units(variant.name) ? 0 : gpu::loads_per_multiply_add(slice);
   f.cpu = session.info().type == "CPU";
-  f.sums = gpu::sums_per_work_item(geometry);
+  f.sums = gpu::sums_per_work_item(slice);
   f.chain_seconds = chain_seconds(session.info(), f.work.flops / 2, f.sums);
   f.work_group = geometry.wg_x * geometry.wg_y;
   // With dimension 0 along the rows and a work-item for each, neighbours are lda elements apart.

@@ -286,22 +286,34 @@ void Suite::prove(const Row& row, Runner& runner, Problem& data) {
   if (!verdict.empty()) throw WrongResult(verdict);
 }
 
-// The prediction scales the time at the largest smaller n by the number of operations.
+// The prediction scales the time at the largest smaller n by the number of operations. Where that
+// is too long, twice that n is tried, as long as the budget allows it: what small products leave
+// idle of a device is no measure of it.
 void Suite::refuse_if_too_long(const Row& row) {
   if (options_.budget == 0 || row.n <= kProbe) return;
   const Case& subject = *row.subject;
   auto& known = seconds_[subject.variant];
   if (known.contains(row.n)) return;
   const auto above = known.lower_bound(row.n);
-  const auto from = above == known.begin() ? known.emplace(kProbe, probe(subject, kProbe)).first
-                                           : std::prev(above);
+  std::size_t at = above == known.begin() ? kProbe : std::prev(above)->first;
+  if (!known.contains(at)) known[at] = probe(subject, at);
   const Op op = op_of(subject.variant);
-  const double one = from->second * flops(square(op, row.n)) / flops(square(op, from->first));
-  if (one * kLeastProducts <= options_.budget) return;
+  const auto predicted = [&](std::size_t n) {
+    return known[at] * flops(square(op, n)) / flops(square(op, at));
+  };
+  const auto allowed = [&](std::size_t n) {
+    return predicted(n) * kLeastProducts <= options_.budget;
+  };
+  while (!allowed(row.n) && 2 * at < row.n && allowed(2 * at)) {
+    const double seconds = probe(subject, 2 * at);
+    at *= 2;
+    known[at] = seconds;
+  }
+  if (allowed(row.n)) return;
   throw OverBudget(fmt::format(
       "predicted {:.1f} s a product, {:.0f} s for the row, from {:.4g} s at n = {}; --budget={} "
       "allows less (--budget=0 runs everything)",
-      one, one * kLeastProducts, from->second, from->first, options_.budget));
+      predicted(row.n), predicted(row.n) * kLeastProducts, known[at], at, options_.budget));
 }
 
 double Suite::probe(const Case& subject, std::size_t n) {

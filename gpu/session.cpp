@@ -187,7 +187,7 @@ cl::Program& Session::build(const std::string& kernel, const std::string& option
     program.build(device_, options.c_str());
     if (sources_.text(kernel).find(kMark) != std::string::npos) {
       program = retargeted(program);
-      program.build(device_);
+      program.build(device_, "-cl-nv-verbose");  // of a binary, only the log's options count
     }
   } catch (const cl::Error& error) {
     if (error.err() != CL_BUILD_PROGRAM_FAILURE) throw;

@@ -74,7 +74,7 @@ json parse_json(std::string_view text) {
 
 bool tunable(const Variant& row) {
   const Geometry& g = row.geometry;
-  return row.name.starts_with("SGEMM/") && row.epsilon <= kTruncatedSplitTf32Epsilon &&
+  return row.name.starts_with("SGEMM/") && row.epsilon <= kLengthenedSplitTf32Epsilon &&
          g.x_axis == Axis::kColumns && g.tile_m != Geometry::kWhole && g.tile_n != Geometry::kWhole;
 }
 

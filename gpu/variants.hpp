@@ -16,6 +16,9 @@ inline constexpr double kSplitTf32Epsilon = 2.3841858e-7;  // 2^-22
 inline constexpr double kTf32Epsilon = 9.765625e-4;        // 2^-10, operands rounded to nearest
 // The same through wgmma, which drops the bits of both parts that TF32 has not.
 inline constexpr double kTruncatedSplitTf32Epsilon = 4.7683716e-7;  // 2^-21
+// The rests not rounded either, but lengthened and then dropped from by the unit: 2^-20 of each
+// operand, and 2^-20 for the product of the rests.
+inline constexpr double kLengthenedSplitTf32Epsilon = 2.8610229e-6;  // 3 * 2^-20
 // wgmma reads float32 words from local memory and drops the bits that TF32 has not.
 inline constexpr double kTruncatedTf32Epsilon = 1.953125e-3;  // 2^-9
 

@@ -1,14 +1,18 @@
 // C = A B, row-major float32, on Hopper's warpgroup matrix unit (wgmma, TF32 inputs) with float32
 // accuracy, by warpgroups with roles.
 //
-// Idea. The arithmetic is that of sgemm_tensor_core_3xtf32_wgmma: three products of TF32 heads and
-// rests, C' = B' A', sums restarted every TILE_K steps of k. There, everybody waits for everybody
-// once per tile. Here a warpgroup (128 work-items) does one thing: the first fills a ring of STAGES
-// tiles, the second writes the rests of A, and each of the others multiplies 64 columns of C by all
-// TILE_M rows and waits for nobody but the ring: while one adds, another keeps the matrix unit
-// busy. mbarriers say that a slot's copies have landed, that it is full, that it is empty;
-// setmaxnreg moves registers to those who multiply. Where tiles are few, SLICES groups of them
-// share a tile of C: each takes every SLICES-th tile of k, and their sums meet in local memory.
+// Idea. As in sgemm_tensor_core_3xtf32_wgmma, three products of TF32 heads and rests, C' = B' A',
+// sums restarted every TILE_K steps of k. There, everybody waits for everybody once per tile. Here
+// a warpgroup (128 work-items) does one thing: the first fills a ring of STAGES tiles, the second
+// writes the rests of A, and each of the others multiplies 64 columns of C by all TILE_M rows and
+// waits for nobody but the ring: while one adds, another keeps the matrix unit busy. mbarriers say
+// that a slot's copies have landed, that it is full, that it is empty; setmaxnreg moves registers
+// to those who multiply. Where tiles are few, SLICES groups of them share a tile of C: each takes
+// every SLICES-th tile of k, and their sums meet in local memory.
+//
+// Splitting costs as much as loading, so it is cheap: the unit itself drops the bits that TF32 has
+// not, hence the head of x is x, and the rest, x less its upper bits, is lengthened by 2^-11 of
+// itself instead of being rounded: what the unit then drops is no longer all on one side.
 //
 // Copies are cp.async, with zero fill at the edges of k and n (rows past m repeat the last one and
 // are not stored); any leading dimension is right, multiples of 4 floats are fast. Lines marked
@@ -25,14 +29,8 @@
 #ifndef STAGES
 #define STAGES 4  // >= 3
 #endif
-#ifndef PARTS
-#define PARTS 1  // 1 or 2: the tile's rows are worked on in so many parts, one after the other
-#endif
 #ifndef SLICES
 #define SLICES 1
-#endif
-#ifndef GROUP_ROWS
-#define GROUP_ROWS 1  // work-groups walk down this many tile rows before moving right (L2 reuse)
 #endif
 #ifndef WG_X
 #define WG_X (256 + 2 * TILE_N * SLICES)
@@ -43,38 +41,33 @@
 #define TILE_K 32
 #define PRODUCERS 256  // work-items that load and, after them, those that split
 #define LOADERS 128
-#define PART_M (TILE_M / PARTS)
 #define B_STRIDE (TILE_N + 8)  // floats; 8 mod 32: fragment loads meet every bank once
 
-// The unit's sums are PTX registers named by us, sH_ij with part H and octal number ij: 8 per 16
-// rows of the part.
+// The unit's sums are PTX registers named by us, s_ij with octal number ij: 8 per 16 rows.
 #define EIGHT(r) r "0," r "1," r "2," r "3," r "4," r "5," r "6," r "7"
-#if PART_M == 16
-#define SHAPE "m64n16k8"
-#define SUMS(r) EIGHT(r "0")
-#elif PART_M == 32
+#if TILE_M == 32
 #define SHAPE "m64n32k8"
-#define SUMS(r) EIGHT(r "0") "," EIGHT(r "1")
-#elif PART_M == 64
+#define SUMS EIGHT("s_0") "," EIGHT("s_1")
+#elif TILE_M == 64
 #define SHAPE "m64n64k8"
-#define SUMS(r) EIGHT(r "0") "," EIGHT(r "1") "," EIGHT(r "2") "," EIGHT(r "3")
-#elif PART_M == 128
+#define SUMS EIGHT("s_0") "," EIGHT("s_1") "," EIGHT("s_2") "," EIGHT("s_3")
+#elif TILE_M == 128
 #define SHAPE "m64n128k8"
-#define SUMS(r)                                                                                   \
-  EIGHT(r "0")                                                                                    \
-  "," EIGHT(r "1") "," EIGHT(r "2") "," EIGHT(r "3") "," EIGHT(r "4") "," EIGHT(r "5") "," EIGHT( \
-      r "6") "," EIGHT(r "7")
+#define SUMS                                                                                      \
+  EIGHT("s_0")                                                                                    \
+  "," EIGHT("s_1") "," EIGHT("s_2") "," EIGHT("s_3") "," EIGHT("s_4") "," EIGHT("s_5") "," EIGHT( \
+      "s_6") "," EIGHT("s_7")
 #endif
 
 #define HOPPER(line) __asm__ volatile("//@sm_90a " line ::: "memory")
 
-// sums of a part += (or =, when !keep) fragment (64 columns of B by 8 k) * 8 k by PART_M rows of A
-// behind the descriptor.
-#define MULTIPLY(part, f, descriptor, keep)                                                   \
-  __asm__ volatile(                                                                           \
-      "//@sm_90a {.reg .pred p; setp.ne.b32 p, %5, 0; wgmma.mma_async.sync.aligned." SHAPE    \
-      ".f32.tf32.tf32 {" SUMS("s" #part "_") "}, {%0,%1,%2,%3}, %4, p, 1, 1;}" ::"r"((f)[0]), \
-      "r"((f)[1]), "r"((f)[2]), "r"((f)[3]), "l"(descriptor), "r"(keep)                       \
+// sums += (or =, when !keep) fragment (64 columns of B by 8 k) * 8 k by TILE_M rows of A behind the
+// descriptor.
+#define MULTIPLY(f, descriptor, keep)                                                      \
+  __asm__ volatile(                                                                        \
+      "//@sm_90a {.reg .pred p; setp.ne.b32 p, %5, 0; wgmma.mma_async.sync.aligned." SHAPE \
+      ".f32.tf32.tf32 {" SUMS "}, {%0,%1,%2,%3}, %4, p, 1, 1;}" ::"r"((f)[0]),             \
+      "r"((f)[1]), "r"((f)[2]), "r"((f)[3]), "l"(descriptor), "r"(keep)                    \
       : "memory")
 
 #if TILE_N * SLICES == 128
@@ -85,14 +78,8 @@
 #define MORE_REGISTERS
 #endif
 
-uint to_tf32(float x) {
-  uint y;
-  __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
-  return y;
-}
-
-// The part of x that the matrix unit drops when it reads x as TF32.
-float rest_of(float x) { return as_float(to_tf32(x - as_float(as_uint(x) & 0xffffe000u))); }
+// What the matrix unit drops when it reads x as TF32, biased against its being dropped from again.
+float rest_of(float x) { return (x - as_float(as_uint(x) & 0xffffe000u)) * 1.00048828125f; }
 
 // Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become
 // 0. WIDE: the source lies at a multiple of 16 bytes.
@@ -148,14 +135,7 @@ sgemm_tensor_core_3xtf32_wgmma_ring(const int m, const int n, const int k, __glo
   const int warp = multiplier % (TILE_N / 16), slice = multiplier / (TILE_N / 16);
   const int aligned = ((lda | ldb) % 4 == 0) && ((((size_t)a | (size_t)b) & 15) == 0);
 
-  // Tiles in bands of GROUP_ROWS tile rows.
-  const int tiles_n = get_num_groups(0), tiles_m = get_num_groups(1);
-  const int id = get_group_id(1) * tiles_n + get_group_id(0);
-  const int band = id / (GROUP_ROWS * tiles_n);
-  const int band_rows = min(GROUP_ROWS, tiles_m - band * GROUP_ROWS);
-  const int in_band = id - band * GROUP_ROWS * tiles_n;
-  const int row0 = (band * GROUP_ROWS + in_band % band_rows) * TILE_M;
-  const int col0 = (in_band / band_rows) * TILE_N;
+  const int row0 = get_group_id(1) * TILE_M, col0 = get_group_id(0) * TILE_N;
 
   // This item's chunks of 4 floats: A rows a_row + i * A_STEP, B rows b_row + i * B_STEP.
   const int a_row = item / 8, a_k = item % 8 * 4;
@@ -206,30 +186,30 @@ sgemm_tensor_core_3xtf32_wgmma_ring(const int m, const int n, const int k, __glo
     const float2 x_ =                                                                           \
         *(__local const float2*)&tile_b[(tile) % STAGES]                                        \
                                        [(8 * s + 4 * h + lane % 4) * B_STRIDE + fragment_col];  \
-    head[buffer][s][2 * h] = to_tf32(x_.x);                                                     \
-    head[buffer][s][2 * h + 1] = to_tf32(x_.y);                                                 \
-    rest[buffer][s][2 * h] = to_tf32(x_.x - as_float(head[buffer][s][2 * h]));                  \
-    rest[buffer][s][2 * h + 1] = to_tf32(x_.y - as_float(head[buffer][s][2 * h + 1]));          \
+    head[buffer][s][2 * h] = as_uint(x_.x);                                                     \
+    head[buffer][s][2 * h + 1] = as_uint(x_.y);                                                 \
+    rest[buffer][s][2 * h] = as_uint(rest_of(x_.x));                                            \
+    rest[buffer][s][2 * h + 1] = as_uint(rest_of(x_.y));                                        \
   }
 
   // Descriptors: address / 16, 8 rows of 128 bytes = 1024 bytes apart, 128-byte swizzle.
   const ulong form = ((ulong)1 << 62) | ((ulong)(1024 / 16) << 32) | ((ulong)1 << 16);
   const ulong tile_form = form | (((uint)(size_t)&tile_a[0][0] & 0x3ffff) >> 4);
   const ulong rest_form = form | (((uint)(size_t)&rest_a[0][0] & 0x3ffff) >> 4);
-#define AT(base, tile, part, s) \
-  ((base) + (uint)(((tile) % STAGES * TILE_M + (part)*PART_M) * 8 + (s)*2))
+#define AT(base, tile, s) ((base) + (uint)((tile) % STAGES * TILE_M * 8 + (s)*2))
 
-#define PRODUCT(tile, part, buffer)                                       \
-  HOPPER("wgmma.fence.sync.aligned;");                                    \
-  _Pragma("unroll") for (int s = 0; s < 4; ++s) {                         \
-    MULTIPLY(part, rest[buffer][s], AT(tile_form, tile, part, s), s > 0); \
-    MULTIPLY(part, head[buffer][s], AT(rest_form, tile, part, s), 1);     \
-  }                                                                       \
-  _Pragma("unroll") for (int s = 0; s < 4; ++s)                           \
-      MULTIPLY(part, head[buffer][s], AT(tile_form, tile, part, s), 1);   \
+#define PRODUCT(tile, buffer)                                 \
+  HOPPER("wgmma.fence.sync.aligned;");                        \
+  _Pragma("unroll") for (int s = 0; s < 4; ++s) {             \
+    MULTIPLY(rest[buffer][s], AT(tile_form, tile, s), s > 0); \
+    MULTIPLY(head[buffer][s], AT(rest_form, tile, s), 1);     \
+  }                                                           \
+  _Pragma("unroll") for (int s = 0; s < 4; ++s)               \
+      MULTIPLY(head[buffer][s], AT(tile_form, tile, s), 1);   \
   HOPPER("wgmma.commit_group.sync.aligned;");
 
-  const int tiles = (k + TILE_K * SLICES - 1) / (TILE_K * SLICES) * SLICES;
+  // Tiles past k are zero; each slice takes an even number, so that its buffers alternate.
+  const int tiles = (k + 2 * TILE_K * SLICES - 1) / (2 * TILE_K * SLICES) * 2 * SLICES;
   if (get_local_id(0) == 0)
     for (int s = 0; s < STAGES; ++s) {
       start_barrier(PHASE(landed, s), LOADERS);
@@ -262,53 +242,30 @@ sgemm_tensor_core_3xtf32_wgmma_ring(const int m, const int n, const int k, __glo
     return;
   }
   MORE_REGISTERS
-#if PARTS == 1
-  __asm__ volatile(".reg .f32 " SUMS("s0_") ";");
-#else
-  __asm__ volatile(".reg .f32 " SUMS("s0_") "," SUMS("s1_") ";");
-#endif
-  float total[PARTS][PART_M / 2];
+  __asm__ volatile(".reg .f32 " SUMS ";");
+  float total[TILE_M / 2];
 #pragma unroll
-  for (int i = 0; i < PARTS; ++i)
-#pragma unroll
-    for (int j = 0; j < PART_M / 2; ++j) total[i][j] = 0;
-#define ADD(part)                                                          \
-  _Pragma("unroll") for (int i = 0; i < PART_M / 2; ++i) __asm__ volatile( \
-      "add.f32 %0, %0, s" #part "_%1%2;" : "+f"(total[part][i]) : "n"(i / 8), "n"(i % 8));
+  for (int i = 0; i < TILE_M / 2; ++i) total[i] = 0;
 
-      // One tile: while the matrix unit works on it, the fragments of this slice's next one are
-      // made ready.
-#if PARTS == 1
-#define PRODUCTS(tile, buffer) PRODUCT(tile, 0, buffer)
-#define ADD_FIRST
-#define ADD_LAST ADD(0)
-#else
-#define PRODUCTS(tile, buffer) PRODUCT(tile, 0, buffer) PRODUCT(tile, 1, buffer)
-#define ADD_FIRST                             \
-  HOPPER("wgmma.wait_group.sync.aligned 1;"); \
-  ADD(0)
-#define ADD_LAST ADD(1)
-#endif
-#define STEP(tile, buffer)                                        \
-  PRODUCTS(tile, buffer)                                          \
-  if ((tile) + SLICES < tiles) {                                  \
-    await(PHASE(full, (tile) + SLICES), PARITY((tile) + SLICES)); \
-    SPLIT_B((tile) + SLICES, 1 - buffer)                          \
-  }                                                               \
-  ADD_FIRST                                                       \
-  HOPPER("wgmma.wait_group.sync.aligned 0;");                     \
-  if (lane == 0) arrive(PHASE(empty, tile));                      \
-  ADD_LAST
+    // One tile: while the matrix unit works on it, the fragments of this slice's next one are made
+    // ready.
+#define STEP(tile, buffer)                                                 \
+  PRODUCT(tile, buffer)                                                    \
+  if ((tile) + SLICES < tiles) {                                           \
+    await(PHASE(full, (tile) + SLICES), PARITY((tile) + SLICES));          \
+    SPLIT_B((tile) + SLICES, 1 - buffer)                                   \
+  }                                                                        \
+  HOPPER("wgmma.wait_group.sync.aligned 0;");                              \
+  if (lane == 0) arrive(PHASE(empty, tile));                               \
+  _Pragma("unroll") for (int i = 0; i < TILE_M / 2; ++i) __asm__ volatile( \
+      "add.f32 %0, %0, s_%1%2;" : "+f"(total[i]) : "n"(i / 8), "n"(i % 8));
 
   await(PHASE(full, slice), 0);
   SPLIT_B(slice, 0)
 #pragma unroll 1
-  for (int t = slice; t < tiles;) {
+  for (int t = slice; t < tiles; t += 2 * SLICES) {
     STEP(t, 0)
-    t += SLICES;
-    if (t >= tiles) break;
-    STEP(t, 1)
-    t += SLICES;
+    STEP(t + SLICES, 1)
   }
 
 #if SLICES > 1
@@ -318,34 +275,30 @@ sgemm_tensor_core_3xtf32_wgmma_ring(const int m, const int n, const int k, __glo
   if (slice > 0) {
 #pragma unroll
     for (int i = 0; i < TILE_M / 2; ++i)
-      meeting[((slice - 1) * (TILE_M / 2) + i) * (2 * TILE_N)] =
-          total[i / (PART_M / 2)][i % (PART_M / 2)];
+      meeting[((slice - 1) * (TILE_M / 2) + i) * (2 * TILE_N)] = total[i];
   }
   __asm__ volatile("bar.sync 1, %0;" ::"n"(2 * TILE_N * SLICES) : "memory");
   if (slice > 0) return;
 #pragma unroll
   for (int s = 0; s < SLICES - 1; ++s)
 #pragma unroll
-    for (int i = 0; i < TILE_M / 2; ++i)
-      total[i / (PART_M / 2)][i % (PART_M / 2)] += meeting[(s * (TILE_M / 2) + i) * (2 * TILE_N)];
+    for (int i = 0; i < TILE_M / 2; ++i) total[i] += meeting[(s * (TILE_M / 2) + i) * (2 * TILE_N)];
 #endif
 
-  // Sum 4 j + {0, 1, 2, 3} of a part: row 8 j + lane % 4 * 2 + {0, 1, 0, 1}, column fragment_col +
-  // {0, 0, 1, 1}.
+  // Sum 4 j + {0, 1, 2, 3}: row 8 j + lane % 4 * 2 + {0, 1, 0, 1}, column fragment_col + {0, 0, 1,
+  // 1}.
   const int col = col0 + fragment_col;
   const int pairs = ldc % 2 == 0 && ((size_t)c & 7) == 0 && col + 1 < n;
 #pragma unroll
-  for (int p = 0; p < PARTS; ++p)
-#pragma unroll
-    for (int i = 0; i < PART_M / 4; ++i) {
-      const int row = row0 + p * PART_M + i / 2 * 8 + lane % 4 * 2 + i % 2;
-      const float2 x = (float2)(total[p][i / 2 * 4 + i % 2], total[p][i / 2 * 4 + i % 2 + 2]);
-      __global float* to = c + (size_t)row * ldc + col;
-      if (row < m && pairs) {
-        *(__global float2*)to = x;
-      } else if (row < m) {
-        if (col < n) to[0] = x.x;
-        if (col + 1 < n) to[1] = x.y;
-      }
+  for (int i = 0; i < TILE_M / 4; ++i) {
+    const int row = row0 + i / 2 * 8 + lane % 4 * 2 + i % 2;
+    const float2 x = (float2)(total[i / 2 * 4 + i % 2], total[i / 2 * 4 + i % 2 + 2]);
+    __global float* to = c + (size_t)row * ldc + col;
+    if (row < m && pairs) {
+      *(__global float2*)to = x;
+    } else if (row < m) {
+      if (col < n) to[0] = x.x;
+      if (col + 1 < n) to[1] = x.y;
     }
+  }
 }

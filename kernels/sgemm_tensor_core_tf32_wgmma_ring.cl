@@ -23,9 +23,6 @@
 #ifndef STAGES
 #define STAGES 4  // >= 3
 #endif
-#ifndef GROUP_ROWS
-#define GROUP_ROWS 1  // work-groups walk down this many tile rows before moving right (L2 reuse)
-#endif
 #ifndef WG_X
 #define WG_X (128 + 2 * TILE_N)
 #endif
@@ -73,11 +70,9 @@
 #define MORE_REGISTERS
 #endif
 
-uint to_tf32(float x) {
-  uint y;
-  __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
-  return y;
-}
+// The unit drops the bits of both operands that TF32 has not. x lengthened by 2^-11 of itself is
+// then right on average, and unchanged if x is a TF32 number; rounding costs four instructions.
+uint lengthened(float x) { return as_uint(x * 1.00048828125f); }
 
 // Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become
 // 0. WIDE: the source lies at a multiple of 16 bytes.
@@ -130,14 +125,7 @@ sgemm_tensor_core_tf32_wgmma_ring(const int m, const int n, const int k, __globa
             warp = (int)get_local_id(0) / 32 - LOADERS / 32;  // of those that multiply
   const int aligned = ((lda | ldb) % 4 == 0) && ((((size_t)a | (size_t)b) & 15) == 0);
 
-  // Tiles in bands of GROUP_ROWS tile rows.
-  const int tiles_n = get_num_groups(0), tiles_m = get_num_groups(1);
-  const int id = get_group_id(1) * tiles_n + get_group_id(0);
-  const int band = id / (GROUP_ROWS * tiles_n);
-  const int band_rows = min(GROUP_ROWS, tiles_m - band * GROUP_ROWS);
-  const int in_band = id - band * GROUP_ROWS * tiles_n;
-  const int row0 = (band * GROUP_ROWS + in_band % band_rows) * TILE_M;
-  const int col0 = (in_band / band_rows) * TILE_N;
+  const int row0 = get_group_id(1) * TILE_M, col0 = get_group_id(0) * TILE_N;
 
   // This item's chunks of 4 floats: A rows a_row + i * A_STEP, B rows b_row + i * B_STEP.
   const int a_row = item / 8, a_k = item % 8 * 4;
@@ -179,8 +167,8 @@ sgemm_tensor_core_tf32_wgmma_ring(const int m, const int n, const int k, __globa
     const float2 x_ =                                                                           \
         *(__local const float2*)&tile_b[(tile) % STAGES]                                        \
                                        [(8 * s + 4 * h + lane % 4) * B_STRIDE + fragment_col];  \
-    fragments[buffer][s][2 * h] = to_tf32(x_.x);                                                \
-    fragments[buffer][s][2 * h + 1] = to_tf32(x_.y);                                            \
+    fragments[buffer][s][2 * h] = lengthened(x_.x);                                             \
+    fragments[buffer][s][2 * h + 1] = lengthened(x_.y);                                         \
   }
 
   // Descriptors: address / 16, 8 rows of 128 bytes = 1024 bytes apart, 128-byte swizzle.

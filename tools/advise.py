@@ -14,8 +14,9 @@ input. Measure all that it needs in one go, the Peak rows included:
 For each n: the best CPU row, the best GPU row with its data on the device, and the best GPU row
 with transfers; then the sizes at which the answer turns for resident data, for one product with
 transfers and for k products on resident data; then the decision flow with this machine's figures.
-Where the intervals of two times overlap the answer is "unclear". Variants of reduced precision
-(Tf32) take part with --reduced-precision only.
+Where the intervals of two times overlap the answer is "unclear"; a time that was measured once has
+no interval and is given 10 % either way. Variants of reduced precision (Tf32) take part with
+--reduced-precision only.
 
 Exit code: 0 answered, 2 bad usage or unusable input.
 """

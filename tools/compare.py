@@ -11,9 +11,10 @@ standard input, .gz or not, or a program, which is then launched --launches time
 the other side. Words: faster, slower, same (the interval lies inside the margin), unclear, broke,
 fixed, still failing, missing, new, not comparable.
 
-Exit code: 0 no confirmed regression, 1 regression or broken or missing in NEW (see --fail-on),
-2 bad usage or unusable input, 3 not comparable, 130 interrupted (what was measured is reported
-and kept).
+Exit code: 0 no confirmed regression, 1 regression, or broken or missing in NEW, 2 bad usage or
+unusable input, 3 not comparable, 130 interrupted (what was measured is reported and kept).
+"Still failing" is broken in NEW and gives 1: nothing was measured that could be called fine. A gate
+that knows of its broken rows says so with --fail-on slower,broke,missing.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from pathlib import Path
 from benchkit import environment, options
 from benchkit.errors import INTERRUPTED, OK, REGRESSION, UserError
 
-FORMATS = ("json", "csv", "markdown", "junit", "html")
+FORMATS = ("json", "csv", "markdown", "junit", "html", "annotations")
 
 
 def main(arguments: list[str]) -> int:
@@ -172,6 +173,9 @@ def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
             if not launches[0]:
                 return INTERRUPTED
         show(args, report := judge(launches), [la for side in launches for la in side])
+    broken = report.count("still failing")
+    if broken and "still failing" not in args.fail_on:
+        say(f"warning: {broken} benchmarks fail on both sides: nothing is known of their speed")
     return INTERRUPTED if interrupted else report.exit_code(args.fail_on)
 
 
@@ -201,8 +205,13 @@ def program_of(side: Side, args: argparse.Namespace):
 
 
 def settings_of(args: argparse.Namespace):
-    from benchkit import launching, margins, verdicts
+    from benchkit import deciding, launching, margins, verdicts
 
+    if not args.better and deciding.higher_is_better(args.metric) is None:
+        raise UserError(
+            f"--metric {args.metric}: nobody can know whether more of it is better; "
+            "say --better higher or --better lower"
+        )
     rules = margins.defaults(args.margin)
     rules += margins.read(args.margins) if args.margins else []
     return verdicts.Settings(
@@ -210,6 +219,7 @@ def settings_of(args: argparse.Namespace):
         args.confidence,
         tuple(rules),
         args.metric,
+        args.better,
         launching.Plan(args.launches, args.max_launches).looks,
         args.utest,
         args.allow_different_machine,
@@ -261,6 +271,7 @@ def show(args: argparse.Namespace, report, launches: Sequence) -> None:
         "markdown": rendering.markdown,
         "junit": lambda r, s: rendering.junit(r, s, args.fail_on),
         "html": page.html,
+        "annotations": lambda r, s: rendering.annotations(r, s, args.fail_on),
     }
     wanted = {path: forms[kind](report, shown) for kind in FORMATS if (path := getattr(args, kind))}
     if "-" not in wanted:

@@ -11,6 +11,8 @@ BUILD_PACKAGES=(
 )
 PYTHON_PACKAGES=(python3 python3-venv)
 TEST_PACKAGES=(clang clang-tidy libomp-dev oclgrind shellcheck libclblast1)
+# For the tests of the dashboard. Ubuntu has them as snaps only: there these tests are skipped.
+BROWSER_PACKAGES=(chromium chromium-driver)
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -35,6 +37,12 @@ need_packages() {
   "${root[@]}" apt-get -qq update
   DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get -qq install -y --no-install-recommends \
     "${missing[@]}" >/dev/null
+}
+
+# known_packages NAME…: does this distribution have all of them?
+known_packages() {
+  local name
+  for name in "$@"; do apt-cache show "$name" >/dev/null 2>&1 || return 1; done
 }
 
 # need_build PRESET TARGET…: configures once, builds what changed; silent unless it fails.

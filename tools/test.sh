@@ -3,6 +3,7 @@
 # and the Python tests. tools/test.sh --fast leaves out sanitizers, Oclgrind and slow shapes.
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 need_packages "${BUILD_PACKAGES[@]}" "${PYTHON_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+if known_packages "${BROWSER_PACKAGES[@]}"; then need_packages "${BROWSER_PACKAGES[@]}"; fi
 need_python
 export PATH="$PWD/.venv/bin:$PATH"
 

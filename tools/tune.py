@@ -36,8 +36,8 @@ def main(arguments: list[str]) -> int:
 
     if not args.bench.exists():
         raise UserError(f"{args.bench} is not there to compare with; run tools/bench.sh once")
-    kernels = _kernels(args.kernels)
     device = tuning.choose_device(args.device)
+    kernels = _kernels(args.kernels, device)
     table = tuned_table.read(args.table)
     end = time.monotonic() + args.budget
     ranges = tuned_table.ranges(args.n)
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         found = _search(args, kernels, device, n, share)
         note = f"tuned at n = {n}"
         finalists = [
-            tuned_table.entry(device.label, ranges[n], each.kernel, each.config, note)
+            tuned_table.entry(device, ranges[n], each.kernel, each.config, note)
             for each in found[:FINALISTS]
         ]
         table = _adopt(args, device, table, n, finalists)
@@ -104,7 +104,8 @@ def _sizes(text: str) -> list[int]:
     return sorted({int(part) for part in parts})
 
 
-def _kernels(names: list[str] | None) -> list:
+def _kernels(names: list[str] | None, device: object) -> list:
+    """Those of that name; without names, all that the device can compile."""
     from benchkit import tunables
 
     folder = ROOT / "kernels"
@@ -113,7 +114,11 @@ def _kernels(names: list[str] | None) -> list:
     unknown = [name for name in names or () if name not in known]
     if unknown:
         raise UserError(f"{unknown[0]} is no tunable kernel; there are: {', '.join(known)}")
-    return [known[name] for name in names or known]
+    foreign = [name for name in known if known[name].nvidia and not device.capability]
+    for name in names or ():
+        if name in foreign:
+            raise UserError(f"{name} needs an NVIDIA GPU, this is {device.label}")
+    return [known[name] for name in names or known if name not in foreign]
 
 
 def _search(args: argparse.Namespace, kernels: list, device: object, n: int, seconds: float):

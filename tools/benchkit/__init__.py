@@ -18,7 +18,7 @@ pictures    rooflines and crossovers (matplotlib)
 within      one run → speed-ups over a baseline
 launching   programs → launches, interleaved
 revisions   git revisions → built programs
-rendering   verdicts → terminal, Markdown, CSV, JSON, JUnit
+rendering   verdicts → terminal, Markdown, CSV, JSON, JUnit, annotations
 page        verdicts → one self-contained HTML page
 options     compare.py's command line, as tables
 night       one night of measuring: families of rows, launches, states
@@ -31,5 +31,6 @@ steps       a series → the nights at which its level changed (ruptures)
 alarms      a history → steps with a state, a cause and what else changed
 site        history and alarms → a static site
 exports     history and alarms → what other systems read
+announcements alarms → feed, message, JUnit, badge
 environment, errors, output: the edge of every script
 """

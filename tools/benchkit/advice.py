@@ -17,7 +17,7 @@ from benchkit.reading import Launch
 from benchkit.samples import Sample
 from benchkit.statistics import median
 
-CPU, GPU, UNCLEAR = "CPU", "GPU", "unclear"
+CPU, GPU, UNCLEAR, NEVER = "CPU", "GPU", "unclear", "never"
 # TF32 keeps ten bits; "3xTf32" and its kin recover float32 from it.
 REDUCED = re.compile(r"(?<!3x)T[fF]32")
 LONE_SPREAD = 0.1  # assumed of a time that was measured once
@@ -48,36 +48,36 @@ class Size:
     cpu: Time | None
     gpu: Time | None  # operands on the device already
     transfers: Time | None  # one product, upload and download included
-    percent: dict[str, float | None]  # of the roof, by side
+    percent: dict[str, float | None]  # of the roof, by side; None on matrix units, which have none
+    pairs: tuple[tuple[Time, Time], ...] = ()  # per GPU variant: its kernel, and with transfers
 
     def products(self, k: int) -> Time | None:
-        """k products on the same operands: the transfers once, the kernel k times."""
-        if self.gpu is None or self.transfers is None:
-            return None
-        moved = [
-            max(0.0, end_to_end - kernel)
-            for end_to_end, kernel in (
-                (self.transfers.seconds, self.gpu.seconds),
-                (self.transfers.low, self.gpu.high),
-                (self.transfers.high, self.gpu.low),
+        """k products on the same operands: one with its transfers, then the kernel alone, by the
+        variant that is best at it."""
+        sums = (
+            Time(
+                moved.name,
+                moved.seconds + (k - 1) * kernel.seconds,
+                moved.low + (k - 1) * kernel.low,
+                moved.high + (k - 1) * kernel.high,
             )
-        ]
-        kernel = (self.gpu.seconds, self.gpu.low, self.gpu.high)
-        return Time(self.gpu.name, *(m + k * s for m, s in zip(moved, kernel, strict=True)))
+            for kernel, moved in self.pairs
+        )
+        return min(sums, key=lambda time: time.seconds, default=None)
 
     def race(self, k: int) -> tuple[Time | None, Time | None]:
         """k products on the CPU and on the GPU."""
         return (self.cpu.repeated(k) if self.cpu else None), self.products(k)
 
-    def least_products(self) -> int | None:
-        """The smallest k from which the GPU wins, transfers included; None: it never does."""
-        if self.cpu is None or self.gpu is None or self.transfers is None:
+    def least_products(self) -> int | str | None:
+        """The smallest k from which the GPU wins, transfers included; "never"; "unclear" where its
+        kernel is not told from the CPU; None where one of the three was not measured."""
+        if self.cpu is None or self.gpu is None or not self.pairs:
             return None
-        gain = self.cpu.seconds - self.gpu.seconds
-        if gain <= 0:
-            return None
-        moved = max(0.0, self.transfers.seconds - self.gpu.seconds)
-        return math.floor(moved / gain) + 1
+        if winner(self.cpu, self.gpu) == UNCLEAR:
+            return UNCLEAR
+        counts = [_least(self.cpu, kernel, moved) for kernel, moved in self.pairs]
+        return min((k for k in counts if k is not None), default=NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,9 @@ class Crossover:
         return {
             CPU: f"CPU at every measured size ({span})",
             GPU: f"GPU at every measured size ({span})",
-            UNCLEAR: f"unclear where the intervals overlap: {words}",
+            UNCLEAR: f"unclear where the intervals overlap: {words}"
+            if set(self.answers.values()) != {UNCLEAR}
+            else f"unclear at every measured size ({span}): the intervals overlap",
             "mixed": f"it turns more than once: {words}",
         }.get(self.kind, "not measured: the run lacks one side")
 
@@ -119,7 +121,7 @@ class Advice:
     roofs: dict[str, roofline.Roofs]
     sizes: list[Size]
     crossovers: list[Crossover]
-    products: dict[int, int | None]  # n → the least k
+    products: dict[int, int | str | None]  # n → the least k, as Size.least_products
     remarks: list[str]
 
 
@@ -141,9 +143,7 @@ def machines(launches: Sequence[Launch]) -> list[list[Launch]]:
 
 def advise(launches: Sequence[Launch], wishes: Wishes) -> Advice:
     """The advice for one machine. Raises UserError if the run has no row of the op."""
-    suspicious = {
-        row.key for launch in launches for row in launch.rows if row.label.startswith("suspicious")
-    }
+    suspicious = {row.key for launch in launches for row in launch.rows if row.suspicious}
     contestants = [
         sample
         for sample in samples.collect(launches).values()
@@ -154,7 +154,8 @@ def advise(launches: Sequence[Launch], wishes: Wishes) -> Advice:
     ]
     if not contestants:
         raise UserError(f"{launches[0].path}: no measured row of {wishes.op}")
-    percents = {point.sample.key: point.percent for point in roofline.points(launches)}
+    points = roofline.points(launches)
+    percents = {point.key: point.percent for point in points}
     sizes = [
         _size(n, [s for s in contestants if s.fields.n == n], percents)
         for n in sorted({s.fields.n for s in contestants if s.fields.n})
@@ -234,7 +235,21 @@ def _size(n: int, here: Sequence[Sample], percents: dict[str, float | None]) -> 
         for side, time in ((CPU, cpu), (GPU, gpu))
         if time
     }
-    return Size(n, cpu, gpu, best(GPU, True), percent)
+    on_gpu = [s for s in here if s.fields.side == GPU]
+    kernels, moved = (
+        {s.fields.variant: _time(s) for s in on_gpu if s.fields.end_to_end == both}
+        for both in (False, True)
+    )
+    pairs = tuple((kernels[v], moved[v]) for v in kernels.keys() & moved.keys())
+    return Size(n, cpu, gpu, best(GPU, True), percent, pairs)
+
+
+def _least(cpu: Time, kernel: Time, moved: Time) -> int | None:
+    """The smallest k with moved + (k − 1) kernel < k cpu; None if there is none."""
+    if moved.seconds < cpu.seconds:
+        return 1
+    gain = cpu.seconds - kernel.seconds
+    return math.floor((moved.seconds - kernel.seconds) / gain) + 1 if gain > 0 else None
 
 
 def _time(sample: Sample) -> Time:
@@ -264,6 +279,10 @@ def _remarks(
         remarks.append(
             "some rows were measured once; a spread of 10 % is assumed of them "
             "(--benchmark_repetitions=5 measures it)"
+        )
+    if any(point.bound == roofline.MATRIX_UNITS for point in roofline.points(launches)):
+        remarks.append(
+            "no row measures the peak of the matrix units: what runs on them has no % of roof"
         )
     if not roofline.ceilings(launches):
         remarks.append("the run has no Peak rows, so there is no % of roof")

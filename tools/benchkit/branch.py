@@ -1,5 +1,6 @@
 """What the history asks of git: the order of commits, and what lies between two of them."""
 
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,11 +39,13 @@ class Between:
 
     def _commits(self, old: str, new: str) -> tuple[str, ...]:
         """`sha8 subject`, newest first, at most 20."""
-        return self._lines("log", "--format=%h %s", "-n20", f"{old}..{new}") if old and new else ()
+        if not _are_commits(old, new):
+            return ()
+        return self._lines("log", "--format=%h %s", "-n20", f"{old}..{new}")
 
     def _files(self, old: str, new: str) -> tuple[str, ...]:
         """Changed files that can change a result."""
-        if not (old and new) or old == new:
+        if not _are_commits(old, new):
             return ()
         lines = self._lines("diff", "--name-only", old, new)
         return tuple(line for line in lines if line.startswith(SOURCES))
@@ -54,6 +57,11 @@ class Between:
             return tuple(self._repository.git(*arguments).splitlines())
         except UserError:
             return ()
+
+
+def _are_commits(old: str, new: str) -> bool:
+    """What a result file calls its commit may be anything, an option of git's too."""
+    return old != new and all(re.fullmatch("[0-9a-f]{7,64}", sha) for sha in (old, new))
 
 
 def _read(file: Path) -> list[str]:

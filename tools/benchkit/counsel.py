@@ -89,8 +89,6 @@ def _cells(size: Size, advice: Advice) -> list[str]:
     def who(time: Time | None) -> str:
         return winner(size.cpu, time) if size.cpu and time else "–"
 
-    products = advice.products.get(size.n)
-    both = size.cpu is not None and size.gpu is not None and size.transfers is not None
     return [
         str(size.n),
         short(size.cpu),
@@ -102,13 +100,14 @@ def _cells(size: Size, advice: Advice) -> list[str]:
         seconds(size.transfers),
         who(size.gpu),
         who(size.transfers),
-        str(products) if products else ("never" if both else "–"),
+        str(advice.products.get(size.n) or "–"),
     ]
 
 
 def decision_flow(advice: Advice) -> list[str]:
     """The questions in the order in which they are to be asked, each with its answer here."""
     largest = advice.sizes[-1]
+    complete = [size for size in advice.sizes if advice.products.get(size.n)]
     amount = work(advice.op, largest.n)
     intensity = amount[0] / amount[1] if amount else 0
     turns = {turn.question: turn for turn in advice.crossovers}
@@ -121,8 +120,8 @@ def decision_flow(advice: Advice) -> list[str]:
         f"Are the data on the device already? {_sentence(first)}.",
         f"Must one product pay for its transfers? {_sentence(second)}.",
         "Do many products share the data? "
-        + "; ".join(f"{turn.question.split()[0]} products: {_sentence(turn)}" for turn in rest)
-        + f". The least number at n = {largest.n}: {_least(advice, largest)}.",
+        + "; ".join(f"{turn.question.split()[0]} products: {turn.sentence()}" for turn in rest)
+        + f". The least number that pays: {_least(advice, complete)}.",
         f"How much is left? {_left(largest)}",
         "The last word is a measurement of your own sizes: bench --n=… and this tool again.",
     ]
@@ -148,16 +147,17 @@ def _sentence(turn: Crossover) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _least(advice: Advice, size: Size) -> str:
-    least = advice.products.get(size.n)
-    return "the GPU never pays" if least is None else str(least)
+def _least(advice: Advice, complete: Sequence[Size]) -> str:
+    words = [f"{advice.products[size.n]} at n = {size.n}" for size in complete[-1:]]
+    return words[0] if words else "not measured"
 
 
 def _left(size: Size) -> str:
     words = [
-        f"{side} {percent:.3g} % of its roof" for side, percent in size.percent.items() if percent
+        f"{side}: {'no measured roof' if percent is None else f'{percent:.3g} % of its roof'}"
+        for side, percent in size.percent.items()
     ]
-    return f"At n = {size.n} the best rows reach: {', '.join(words) or 'not known'}."
+    return f"At n = {size.n} the best rows reach: {', '.join(words) or 'nothing measured'}."
 
 
 def _rate(value: float | None, unit: str) -> str:

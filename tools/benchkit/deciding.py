@@ -15,7 +15,7 @@ from benchkit.samples import TIME, Sample
 from benchkit.statistics import Ratio
 
 # Which way a counter is better; a counter that fits neither gets no verdict.
-HIGHER = re.compile(r"FLOP|per_second|/s$|[GMKT]i?Bps$|pct_peak|throughput", re.IGNORECASE)
+HIGHER = re.compile(r"FLOPS?$|per_second|/s$|[GMKT]i?Bps$|pct_|^% of|throughput", re.IGNORECASE)
 LOWER = re.compile(r"time|seconds|latency|err|bytes_used|allocs", re.IGNORECASE)
 FAR = 100  # more launches than this is no advice
 
@@ -88,7 +88,10 @@ def decide(verdict: Verdict, settings: Settings, design: Design) -> None:
     certain = verdict.p_adjusted is not None and verdict.p_adjusted <= level
     inside = r.low is not None and r.high is not None and _inside(r.low, r.high, margin)
     if certain and beyond:
-        better = (r.estimate > 1) == bool(higher_is_better(verdict.metric))
+        higher = higher_is_better(verdict.metric)
+        if verdict.metric == settings.metric and settings.better:
+            higher = settings.better == "higher"
+        better = (r.estimate > 1) == bool(higher)
         verdict.word = "faster" if better else "slower"
         verdict.reason = (
             f"{percent}, adjusted p {verdict.p_adjusted:.2g}, beyond the margin of {margin:.1%}"

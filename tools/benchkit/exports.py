@@ -9,17 +9,16 @@ import io
 import json
 import math
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
-from benchkit import output
+import numpy as np
+
+from benchkit import announcements, output
 from benchkit.alarms import Alarm
 from benchkit.history import History, Machine, Series
 
-ATOM = "http://www.w3.org/2005/Atom"
 COLUMNS = [
     "machine",
     "benchmark",
@@ -56,11 +55,15 @@ def write_all(history: History, found: list[Alarm], folder: Path, url: str) -> l
         "history.json": as_json(history),
         "metrics.prom": open_metrics(history, found),
         "grafana.json": grafana(),
-        "alarms.atom": atom(history, found, url),
-        "badge.svg": badge(found),
+        "otava.yaml": otava(history),
+        "alarms.atom": announcements.atom(history, found, url),
+        "alarms.xml": announcements.junit(history, found),
+        "slack.json": announcements.slack(found, url),
+        "badge.svg": announcements.badge(found),
     }
     for machine in history.machines:
-        safe = re.sub(r"[^\w.-]+", "-", machine.name)
+        safe = _safe(machine)
+        texts[f"otava-{safe}.csv"] = otava_csv(machine)
         texts[f"bencher-{safe}.json"] = bencher(machine)
         for bigger in (False, True):
             word = "bigger" if bigger else "smaller"
@@ -99,6 +102,45 @@ def as_csv(history: History) -> str:
 def as_json(history: History) -> str:
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in _rows(history)]
     return json.dumps({"order": history.order, "points": rows}, allow_nan=False)
+
+
+def _complete(machine: Machine) -> list[Series]:
+    """Series with a value in every measured night: Otava has no word for a missing one."""
+    nights = machine.measured
+    return [s for s in machine.series if nights and np.isfinite(s.value[nights]).all()]
+
+
+def otava_csv(machine: Machine) -> str:
+    """Apache Otava's input: a line a night of the branch, a column a complete series, seconds."""
+    text, series = io.StringIO(), _complete(machine)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["time", "commit", *(one.name for one in series)])
+    for at in machine.measured:
+        night = machine.nights[at]
+        if night.date:
+            values = (repr(float(one.value[at])) for one in series)
+            writer.writerow([night.date, night.sha, *values])
+    return text.getvalue()
+
+
+def otava(history: History) -> str:
+    """Otava's configuration of these tables; written as JSON, which is YAML."""
+    tests = {}
+    for machine in history.machines:
+        # A metric's name must differ from those of other machines; smaller times are better.
+        safe = _safe(machine)
+        metrics = {
+            f"{safe}/{one.name}": {"column": one.name, "direction": -1}
+            for one in _complete(machine)
+        }
+        table = {"type": "csv", "file": f"otava-{safe}.csv", "time_column": "time"}
+        tests[safe] = table | {"attributes": ["commit"], "metrics": metrics}
+    return json.dumps({"tests": tests}, indent=1) + "\n"
+
+
+def _safe(machine: Machine) -> str:
+    """A machine's name as part of a file's."""
+    return re.sub(r"[^\w.-]+", "-", machine.name)
 
 
 # ---- the last night ---------------------------------------------------------------------------
@@ -225,63 +267,3 @@ def github_action(machine: Machine, bigger: bool) -> str:
             entry["range"] = f"± {rate * spread / float(series.value[at]):.4g}"
         entries.append(entry)
     return json.dumps(entries, allow_nan=False, indent=1)
-
-
-# ---- alarms -----------------------------------------------------------------------------------
-
-
-def atom(history: History, found: list[Alarm], url: str) -> str:
-    """A feed with an entry for every step that was confirmed; ids stay the same from day to day."""
-    nights = {machine.name: machine.nights for machine in history.machines}
-    dates = [night.date for mine in nights.values() for night in mine if night.date]
-    feed = ET.Element("feed", xmlns=ATOM)
-    _text(feed, "title", "Benchmark changes")
-    _text(feed, "id", url or "urn:benchmark-history")
-    _text(feed, "updated", max(dates, default="1970-01-01T00:00:00Z"))
-    ET.SubElement(ET.SubElement(feed, "author"), "name").text = "nightly run"
-    for alarm in sorted(found, key=lambda a: nights[a.machine][a.night].date, reverse=True)[:200]:
-        night = nights[alarm.machine][alarm.night]
-        entry = ET.SubElement(feed, "entry")
-        what = "slower" if alarm.slower else "faster"
-        change = f"{(alarm.ratio - 1) * 100:+.1f} % time"
-        _text(entry, "title", f"{alarm.state}: {alarm.series} {what} on {alarm.machine} ({change})")
-        place = urlencode({"m": alarm.machine, "s": alarm.series, "at": night.date})
-        _text(entry, "id", f"urn:benchmark-history:{place}")
-        _text(entry, "updated", night.date or "1970-01-01T00:00:00Z")
-        said = [f"since {night.sha[:12]}; the {alarm.cause} moved", alarm.why, *alarm.changed]
-        _text(entry, "summary", "; ".join(filter(None, said)))
-        if url:
-            machines = [machine.name for machine in history.machines]
-            view = {"view": "series", "m": machines.index(alarm.machine), "s": alarm.series}
-            ET.SubElement(entry, "link", href=f"{url}#{urlencode(view)}")
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(feed, encoding="unicode") + "\n"
-
-
-def _text(parent: ET.Element, tag: str, text: str) -> None:
-    """Control characters, which XML cannot hold, become a sign that can be seen."""
-    ET.SubElement(parent, tag).text = re.sub(
-        r"[^\t\n\r\x20-\ud7ff\ue000-\U0010ffff]", "\ufffd", text
-    )
-
-
-def badge(found: list[Alarm]) -> str:
-    """The count of confirmed regressions; words as well as colour."""
-    count = sum(alarm.regression for alarm in found)
-    says = f"{count} regression{'s' * (count != 1)}" if count else "no regression"
-    left, right = 82, 12 + 7 * len(says)
-    svg = ET.Element(
-        "svg", xmlns="http://www.w3.org/2000/svg", width=str(left + right), height="20"
-    )
-    svg.attrib |= {"role": "img", "aria-label": f"benchmarks: {says}"}
-    ET.SubElement(svg, "title").text = f"benchmarks: {says}"
-    for x, width, colour in ((0, left, "#444"), (left, right, "#a40e26" if count else "#0b6332")):
-        ET.SubElement(svg, "rect", x=str(x), width=str(width), height="20", fill=colour)
-    for x, text in ((left / 2, "benchmarks"), (left + right / 2, says)):
-        style = {
-            "fill": "#fff",
-            "text-anchor": "middle",
-            "font-family": "sans-serif",
-            "font-size": "11",
-        }
-        ET.SubElement(svg, "text", {"x": str(x), "y": "14", **style}).text = text
-    return ET.tostring(svg, encoding="unicode") + "\n"

@@ -52,6 +52,7 @@ class Series:
     low: np.ndarray
     high: np.ndarray
     rate: np.ndarray  # GFLOP/s, or GB/s where nothing is computed
+    percent: np.ndarray  # of the roof, as the program said it
     unit: str = ""
     status: dict[int, tuple[str, str]] = field(default_factory=dict)  # night → not measured, why
     formerly: list[str] = field(default_factory=list)
@@ -147,24 +148,33 @@ def _series(
     for id_, name in index.db.execute("SELECT id, name FROM series WHERE machine=?", (machine,)):
         now = renamed(name, aliases)
         if now not in found:
-            blank = [np.full(len(nights), np.nan) for _ in range(4)]
+            blank = [np.full(len(nights), np.nan) for _ in range(5)]
             found[now] = Series(machine, now, names.parse(now), [], *blank)
         by_id[id_] = found[now]
         found[now].ids.append(id_)
         if now != name:
             found[now].formerly.append(name)
-    query = "SELECT night,status,value,low,high,rate,unit,message FROM point WHERE series=?"
     for id_, series in by_id.items():
-        rows = index.db.execute(query, (id_,)).fetchall()
-        ok = np.array([(place[r[0]], *r[2:6]) for r in rows if r[1] == "ok"], dtype=float)
-        if len(ok):
-            at = ok[:, 0].astype(int)
-            series.value[at], series.low[at], series.high[at] = ok[:, 1], ok[:, 2], ok[:, 3]
-            series.rate[at] = ok[:, 4]
-            series.unit = rows[-1][6] or next((r[6] for r in rows if r[6]), "")
-        series.status.update({place[r[0]]: (r[1], r[7]) for r in rows if r[1] != "ok"})
+        _fill(index, id_, series, place)
     there = [s for s in found.values() if s.status or np.isfinite(s.value).any()]
     return sorted(there, key=lambda s: s.name)
+
+
+def _fill(index: Index, id_: int, series: Series, place: dict[int, int]) -> None:
+    """Numbers and texts by queries of their own: most of a year's points have no text."""
+    numbers = "SELECT night,value,low,high,rate,percent FROM point WHERE series=? AND status='ok'"
+    rows = index.db.execute(numbers, (id_,)).fetchall()
+    if rows:
+        ok = np.array(rows, dtype=float)
+        at = [place[row[0]] for row in rows]
+        arrays = (series.value, series.low, series.high, series.rate, series.percent)
+        for array, column in zip(arrays, ok[:, 1:].T, strict=True):
+            array[at] = column
+        units = "SELECT unit FROM point WHERE series=? AND unit!='' ORDER BY night DESC LIMIT 1"
+        ((series.unit,),) = index.db.execute(units, (id_,)).fetchall() or [("",)]
+    texts = "SELECT night,status,message FROM point WHERE series=? AND status!='ok'"
+    for night, status, message in index.db.execute(texts, (id_,)):
+        series.status[place[night]] = (status, message)
 
 
 def renamed(name: str, aliases: dict[str, str]) -> str:

@@ -22,12 +22,15 @@ from benchkit.errors import UserError
 from benchkit.reading import Launch
 from benchkit.steps import Step
 
-VERSION = 5
+VERSION = 7
 NIGHT_NAME = re.compile(r"\d{4}-?\d\d-?\d\d[^_]*_[0-9a-f]{7,40}(?![0-9a-zA-Z])")
-# One of several launches: `<date>_<sha8>-003.json`, `<date>_<sha8>-CPU-003.json`.
-LAUNCH_NAME = re.compile(rf"({NIGHT_NAME.pattern})(?:[-.][A-Za-z0-9]+)?[-.]\d+\.json(?:\.gz)?")
+# One of several launches: `<date>_<sha8>-003.json`, `<date>_<sha8>-CPU-003.json` of one night, and
+# `<date>_<sha8>_2t_3.json`, whose words between underscores tell it from other nights.
+LAUNCH_NAME = re.compile(
+    rf"({NIGHT_NAME.pattern}(?:_[A-Za-z0-9]+)*?)(?:[-.][A-Za-z0-9]+)?[-._]\d+\.json(?:\.gz)?"
+)
 SUFFIXES = (".json", ".json.gz")
-NO_RESULTS = {"aliases.json"}  # what else lies among results
+NO_RESULTS = {"aliases.json", "advice.json"}  # what else lies among results
 SCHEMA = """
 CREATE TABLE file (path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, digest TEXT,
                    place TEXT, message TEXT);
@@ -35,11 +38,15 @@ CREATE TABLE night (id INTEGER PRIMARY KEY, machine TEXT, place TEXT UNIQUE, dat
                     state TEXT, message TEXT, context TEXT, notes TEXT);
 CREATE TABLE series (id INTEGER PRIMARY KEY, machine TEXT, name TEXT, UNIQUE (machine, name));
 CREATE TABLE point (series INTEGER, night INTEGER, status TEXT, value REAL, low REAL, high REAL,
-                    rate REAL, unit TEXT, message TEXT, launches BLOB,
+                    rate REAL, unit TEXT, percent REAL, message TEXT,
+                    launches BLOB,
                     PRIMARY KEY (series, night)) WITHOUT ROWID;
 CREATE TABLE known (key BLOB PRIMARY KEY, steps TEXT) WITHOUT ROWID;
 CREATE INDEX of_night ON point (night);
 """
+UNITS, OF_ROOF = ("GFLOP/s", "GB/s"), "% of roof"  # counters, the first unit that a row has
+Rates = tuple[float | None, str, float | None]  # rate, its unit, the program's own % of roof
+NO_RATES: Rates = (None, "", None)
 NIGHT = "machine,place,date,sha,state,message,context,notes"
 
 
@@ -143,7 +150,7 @@ class Index:
             f"INSERT INTO night ({NIGHT}) VALUES (?,?,?,?,?,?,?,?)",
             (machine, place, date, sha, state, log.message, json.dumps(context), json.dumps(notes)),
         )
-        night = cursor.lastrowid
+        night, rates = cursor.lastrowid, _rates(launches)
         for key, sample in samples.collect(launches).items():
             self.db.execute(
                 "INSERT OR IGNORE INTO series (machine,name) VALUES (?,?)", (machine, key)
@@ -152,8 +159,8 @@ class Index:
                 "SELECT id FROM series WHERE machine=? AND name=?", (machine, key)
             ).fetchone()
             self.db.execute(
-                "INSERT INTO point VALUES (?,?,?,?,?,?,?,?,?,?)",
-                (series, night, *_point(sample, _rates(launches, key))),
+                "INSERT INTO point VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                (series, night, *_point(sample, rates.get(key, NO_RATES))),
             )
 
     def _drop(self, place: str) -> None:
@@ -239,29 +246,33 @@ def _read(file: Path) -> tuple[Launch | None, str]:
     return launch, "PARTIAL RUN: " + launch.warnings[-1] if launch.partial else ""
 
 
-def _rates(launches: Sequence[Launch], key: str) -> tuple[float | None, str]:
-    for unit in ("GFLOP/s", "GB/s"):
-        rates = [
-            rate
-            for launch in launches
-            for row in launch.rows
-            if row.key == key
-            and row.status == "ok"
-            and row.kind == "iteration"
-            and (rate := row.counters.get(unit))
-        ]
-        if rates:
-            return float(np.median(rates)), unit
-    return None, ""
+def _rates(launches: Sequence[Launch]) -> dict[str, Rates]:
+    """The rate counters of all benchmarks, in one pass over the rows."""
+    seen: dict[str, dict[str, list[float]]] = {}
+    for launch in launches:
+        for row in launch.rows:
+            if row.status != "ok" or row.kind != "iteration":
+                continue
+            for unit in (*UNITS, OF_ROOF):
+                if value := row.counters.get(unit):
+                    seen.setdefault(row.key, {}).setdefault(unit, []).append(value)
+    return {key: _middle(values) for key, values in seen.items()}
 
 
-def _point(sample: samples.Sample, rate: tuple[float | None, str]) -> tuple[Any, ...]:
+def _middle(values: dict[str, list[float]]) -> Rates:
+    unit = next((unit for unit in UNITS if unit in values), "")
+    rate = float(np.median(values[unit])) if unit else None
+    percent = float(np.median(values[OF_ROOF])) if OF_ROOF in values else None
+    return rate, unit, percent
+
+
+def _point(sample: samples.Sample, rates: Rates) -> tuple[Any, ...]:
     if sample.status != "ok" or not sample.values:
         status = sample.status if sample.status != "ok" else "invalid"
-        return status, None, None, None, None, "", sample.message, None
+        return status, None, None, None, *NO_RATES, sample.message, None
     values = np.array(sample.values, dtype="<f8")
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
-    return "ok", middle, low, high, *rate, "", values.tobytes()
+    return "ok", middle, low, high, *rates, "", values.tobytes()
 
 
 def _relative(path: Path, base: Path) -> str:

@@ -75,4 +75,11 @@ def _follow(log: Log, event: dict[str, Any]) -> None:
         log.notes.append(f"{event.get('family')}: {event.get('message')}")
     if event.get("event") in ("before", "after"):
         facts = {k: v for k, v in event.items() if k not in ("event", "at")}
-        log.notes.append(f"{event['event']}: " + ", ".join(f"{k} {v}" for k, v in facts.items()))
+        log.notes.append(f"{event['event']}: {_said(facts)}")
+
+
+def _said(fact: Any) -> str:
+    """Tables and lists of facts in words."""
+    if isinstance(fact, dict):
+        return ", ".join(f"{key} {_said(value)}" for key, value in fact.items())
+    return " ".join(map(_said, fact)) if isinstance(fact, list) else str(fact)

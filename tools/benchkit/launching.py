@@ -154,7 +154,9 @@ def run(program: Program, file: Path, turn: str) -> None:
         "--benchmark_out_format=json",
     ]
     # By environment, not by flag: versions that do not know it do not stumble over it.
-    environment = {**os.environ, "BENCHMARK_CONTEXT": f"launch_turn={turn}"}
+    own = os.environ.get("BENCHMARK_CONTEXT")
+    context = f"{own},launch_turn={turn}" if own else f"launch_turn={turn}"
+    environment = {**os.environ, "BENCHMARK_CONTEXT": context}
     try:
         process = subprocess.Popen(
             command,

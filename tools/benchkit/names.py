@@ -6,6 +6,7 @@ is taken apart as far as it goes, and nothing of it is lost: `run_name` stays th
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 SIDES = ("CPU", "GPU")
 CLOCKS = ("real_time", "manual_time", "process_time")
@@ -30,6 +31,7 @@ class Name:
         return (self.op, self.end_to_end, self.n, tuple(sorted(self.params.items())))
 
 
+@lru_cache(maxsize=10_000)  # every launch of a year of nights repeats the same few hundred
 def parse(run_name: str) -> Name:
     """Takes any Google Benchmark `run_name` apart; never fails."""
     parts = run_name.split("/")

@@ -132,10 +132,18 @@ OPTIONS = {
         },
         "--margins": {"metavar": "FILE", "help": "TOML file with margins per benchmark"},
         "--metric": {"default": "time", "help": "time or the name of a counter (time)"},
+        "--better": {
+            "choices": ("higher", "lower"),
+            "default": "",
+            "help": "what is better of --metric, where its name does not tell",
+        },
         "--fail-on": {
-            "default": "slower,broke,missing",
+            "default": "slower,broke,missing,still failing",
             "metavar": "WORDS",
-            "help": "what exit code 1 stands for: " + ", ".join(FAIL_WORDS) + " (%(default)s)",
+            "help": "what exit code 1 stands for, of "
+            + ", ".join(FAIL_WORDS)
+            + " (%(default)s); without 'still failing' rows that are broken on both sides pass, "
+            "and a warning says how many",
         },
         "--allow-different-machine": flag("compare although device, CPU or build type differ"),
         "--no-utest": {"dest": "utest", "action": "store_false", "help": "no significance test"},
@@ -169,6 +177,7 @@ OPTIONS = {
         "--markdown": {"metavar": "FILE", "help": "Markdown, below 60 kB, worst first"},
         "--junit": {"metavar": "FILE", "help": "JUnit XML"},
         "--html": {"metavar": "FILE", "help": "one self-contained page with a picture"},
+        "--annotations": {"metavar": "FILE", "help": "GitHub workflow commands (- for the log)"},
         "--no-color": {
             "dest": "color",
             "action": "store_false",

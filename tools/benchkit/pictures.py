@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from benchkit.advice import Advice, Crossover, Size, Time
 from benchkit.counsel import title
 from benchkit.errors import UserError
-from benchkit.roofline import Point, Roofs, work
+from benchkit.roofline import MATRIX_UNITS, Point, Roofs, work
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def roofline(advice: Advice, points: Sequence[Point]) -> "Figure":
         raise UserError("no roofline without Peak rows: run bench without a filter, or add Peak")
     figure, panels = _figure(len(sides), 7.2)
     for side, panel in zip(sides, panels, strict=True):
-        here = [p for p in points if p.sample.fields.side == side]
+        here = [p for p in points if p.fields.side == side]
         _draw_roofs(panel, advice.roofs[side], here)
         _draw_points(panel, here)
         device = "cl_device" if side == "GPU" else "cpu_model"
@@ -121,14 +121,15 @@ def _draw_roofs(panel: Any, roofs: Roofs, points: Sequence[Point]) -> None:
 
 def _draw_points(panel: Any, points: Sequence[Point]) -> None:
     variants = sorted(
-        {f"{p.sample.fields.op} {p.sample.fields.variant}" for p in points},
+        {f"{p.fields.op} {p.fields.variant}" for p in points},
         key=lambda name: -max(p.flops for p in points if _is(p, name)),
     )
     colours = (BLUE, ORANGE, GREEN, PURPLE, "#56b4e9", "#e69f00")
     for i, name in enumerate(variants):
         own = sorted((p for p in points if _is(p, name)), key=lambda p: p.intensity)
         best = max((p.percent for p in own if p.percent is not None), default=None)
-        note = "" if best is None else f" ({best:.3g} %)"
+        notes = [] if best is None else [f"{best:.3g} %"]
+        notes += ["matrix units"] * any(p.bound == MATRIX_UNITS for p in own)
         panel.plot(
             [p.intensity for p in own],
             [p.flops / 1e9 for p in own],
@@ -136,7 +137,7 @@ def _draw_points(panel: Any, points: Sequence[Point]) -> None:
             markersize=4.5,
             linewidth=0.6,
             color=colours[i % len(colours)],
-            label=name + note,
+            label=name + (f" ({', '.join(notes)})" if notes else ""),
         )
     panel.legend(
         fontsize=6,
@@ -148,7 +149,7 @@ def _draw_points(panel: Any, points: Sequence[Point]) -> None:
 
 
 def _is(point: Point, name: str) -> bool:
-    return f"{point.sample.fields.op} {point.sample.fields.variant}" == name
+    return f"{point.fields.op} {point.fields.variant}" == name
 
 
 # ---- crossovers -------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def select(launches: Sequence[Launch], pattern: str, new_name: str) -> list[Laun
         ]
         if not rows:
             raise UserError(f"{launch.path}: the filter {pattern!r} finds no benchmark")
-        result.append(replace(launch, rows=rows))
+        result.append(replace(launch, rows=rows, selection=f" [{pattern}]"))
     return result
 
 

@@ -1,4 +1,4 @@
-"""A Report → terminal table, Markdown, CSV, JSON or JUnit; each a pure function returning text.
+"""A Report → terminal table, Markdown, CSV, JSON, JUnit or annotations, by pure functions.
 
 Words carry the meaning everywhere; colour only repeats them. Text from result files is escaped for
 the format it goes into. The JSON follows comparison.schema.json and is standard JSON (no NaN).
@@ -7,7 +7,6 @@ the format it goes into. The JSON follows comparison.schema.json and is standard
 import io
 import json
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -32,7 +31,7 @@ COLOURS = {
     "same": "dim",
 }
 WORDY = ("benchmark", "baseline", "why", "remark")  # columns of words: they wrap
-COLUMNS = ("verdict", "benchmark", "base", "new", "change", "interval", "p adj.", "why")
+COLUMNS = ("verdict", "benchmark", "base", "new", "change", "interval", "p", "p adj.", "why")
 
 
 # ---- numbers as people read them --------------------------------------------------------------
@@ -64,8 +63,12 @@ def interval(ratio: Ratio | None) -> str:
     return f"{signed(ratio.low)} … {signed(ratio.high)} %"
 
 
+def probability(p: float | None) -> str:
+    return "–" if p is None else f"{p:.2g}"
+
+
 def printable(text: str) -> str:
-    """Control characters made visible, so that no benchmark name can redraw a screen."""
+    """Control characters made visible: no name can redraw a screen or break an XML document."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -74,7 +77,6 @@ def cells(verdict: Verdict) -> tuple[str, ...]:
     ratio = verdict.ratio
     why = "; ".join([verdict.reason, *verdict.notes, *counter_words(verdict)])
     why += f" → {verdict.next_step}" if verdict.next_step else ""
-    p = "–" if verdict.p_adjusted is None else f"{verdict.p_adjusted:.2g}"
     return (
         verdict.word,
         printable(verdict.key),
@@ -82,7 +84,8 @@ def cells(verdict: Verdict) -> tuple[str, ...]:
         quantity(verdict.new.median, verdict.metric),
         percent(ratio.of_medians if ratio else None),
         interval(ratio),
-        p,
+        probability(ratio.p if ratio else None),
+        probability(verdict.p_adjusted),
         printable(why),
     )
 
@@ -116,18 +119,24 @@ def remarks(report: Report) -> list[str]:
         ("warning: " if d.level == machines.WARN or allowed else "not comparable: ") + d.sentence
         for d in report.differences
     ]
-    lines = [*guard, *(f"warning: {w}" for w in report.warnings), *noise(report)]
+    same = [] if report.differences else ["context: identical on both sides"]
+    lines = [*guard, *same, *(f"warning: {w}" for w in report.warnings), *noise(report)]
     return [printable(line) for line in lines]
 
 
 def noise(report: Report) -> list[str]:
     """How much the launches of each side vary: what any verdict has to be seen against."""
-    parts = []
-    for name, side in (("BASE", "base"), ("NEW", "new")):
-        spreads = sorted(s for v in report.verdicts if (s := getattr(v, side).between) is not None)
-        if spreads:
-            parts.append(f"{name} {spreads[len(spreads) // 2]:.1%}")
-    return [f"noise: median spread from launch to launch: {', '.join(parts)}"] if parts else []
+    lines = []
+    for what, where in (("from launch to launch", "between"), ("within a launch", "within")):
+        parts = []
+        for name, side in (("BASE", "base"), ("NEW", "new")):
+            spreads = [getattr(getattr(v, side), where) for v in report.verdicts]
+            known = sorted(spread for spread in spreads if spread is not None)
+            if known:
+                parts.append(f"{name} {known[len(known) // 2]:.1%}")
+        if parts:
+            lines.append(f"noise: median spread {what}: {', '.join(parts)}")
+    return lines
 
 
 # ---- formats ----------------------------------------------------------------------------------
@@ -219,15 +228,15 @@ def as_json(report: Report, shown: Sequence[Verdict]) -> str:
 
 def junit(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]) -> str:
     """One test case per benchmark; a word of `fail_on` is a failure, no measurement a skip."""
-    suite = ElementTree.Element("testsuite", name=_xml(heading(report)), tests=str(len(shown)))
+    suite = ElementTree.Element("testsuite", name=heading(report), tests=str(len(shown)))
     counts = {"failures": 0, "skipped": 0}
     for verdict in shown:
         fields = verdict.base.fields
         group = ".".join(part for part in (fields.op, fields.side) if part)
         case = ElementTree.SubElement(
-            suite, "testcase", name=_xml(verdict.key), classname=_xml(group)
+            suite, "testcase", name=printable(verdict.key), classname=printable(group)
         )
-        reason = _xml(f"{verdict.word}: {'; '.join(cells(verdict)[2:])}")
+        reason = printable(f"{verdict.word}: {'; '.join(cells(verdict)[2:])}")
         if verdict.word in fail_on or (verdict.word == "not comparable" and not report.comparable):
             ElementTree.SubElement(case, "failure", message=reason)
             counts["failures"] += 1
@@ -239,6 +248,26 @@ def junit(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]) -> s
     suite.attrib.update({key: str(value) for key, value in counts.items()})
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def annotations(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]) -> str:
+    """GitHub's workflow commands: an error for each word of `fail_on`, the rest in one notice."""
+
+    def command(kind: str, title: str, message: str) -> str:
+        title = title.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+        message = message.replace("%", "%25")  # line ends are visible characters already
+        return f"::{kind} title={title}::{message}"
+
+    lines = [
+        command("error", f"{v.word}: {printable(v.key)}", cells(v)[-1])
+        for v in shown
+        if v.word in fail_on
+    ]
+    lines += [
+        command("notice" if line.startswith(("noise", "context")) else "warning", "remark", line)
+        for line in remarks(report)
+    ]
+    return "\n".join([*lines, command("notice", heading(report), summary(report))]) + "\n"
 
 
 # ---- the JSON document ------------------------------------------------------------------------
@@ -370,7 +399,3 @@ def escape_markdown(text: str) -> str:
     for character in "\\|<>`*_[]":
         text = text.replace(character, {"<": "&lt;", ">": "&gt;"}.get(character, "\\" + character))
     return text
-
-
-def _xml(text: str) -> str:
-    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)

@@ -22,7 +22,8 @@ WORDS = (
     "same",
 )
 MEASURED = ("slower", "faster", "same", "unclear")
-FAIL_ON = ("slower", "broke", "missing")
+# What fails a gate. "still failing" too: where both sides are broken, nothing was confirmed.
+FAIL_ON = ("slower", "broke", "missing", "still failing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Settings:
     confidence: float = 0.95
     rules: tuple[margins.Rule, ...] = tuple(margins.defaults())
     metric: str = TIME
+    better: str = ""  # "higher" or "lower": what is better of a metric that no name tells it of
     looks: int = 1
     test: bool = True
     allow_different_machine: bool = False

@@ -74,6 +74,11 @@ class Row:
         """The identity across files: the run's name, numbered when it is not unique."""
         return self.run_name + (f" #{self.occurrence + 1}" if self.occurrence else "")
 
+    @property
+    def suspicious(self) -> bool:
+        """Whether the program itself says that this time beats the machine's measured peak."""
+        return self.label.startswith("suspicious")
+
 
 @dataclass(slots=True)
 class Launch:
@@ -87,10 +92,11 @@ class Launch:
     digest: str = ""
     session: str = ""  # of the sides that took turns, when they did, ...
     index: int | None = None  # ... and the place in their order
+    selection: str = ""  # the filter that chose its rows, where one did
 
     @property
     def identity(self) -> str:
-        return str(self.context.get("launch_id") or self.digest)
+        return str(self.context.get("launch_id") or self.digest) + self.selection
 
 
 def row_of(entry: Any, position: str, warnings: list[str]) -> Row:

@@ -30,6 +30,7 @@ class Sample:
     launches: int = 0
     threads: int = 1
     within: float | None = None  # median spread (CV) of the repetitions inside a launch
+    doubt: str = ""  # what the program calls suspicious in half of the rows or more
     warm_up: int = 0  # leading repetitions left out, the most in any launch
 
     @property
@@ -68,6 +69,8 @@ def _sample(key: str, by_place: dict[int, list[Row]], metric: str) -> Sample:
     sample.status, sample.message = _status(rows)
     if sample.status != "ok":
         return sample
+    doubts = [row.label for row in rows if row.suspicious]
+    sample.doubt = doubts[0] if 2 * len(doubts) >= len(rows) else ""
     per_launch: list[list[float]] = []
     for place, here in by_place.items():
         values, aggregated = _repetitions(here, metric)

@@ -88,7 +88,8 @@ def _mann_whitney(base: Sequence[float], new: Sequence[float]) -> tuple[float, s
     from scipy import stats
 
     if len({*base, *new}) == len(base) + len(new):
-        return float(stats.mannwhitneyu(base, new, method="exact").pvalue), "exact Mann-Whitney"
+        u = sum(b < a for a in base for b in new)
+        return _exact_p(u, len(base), len(new)), "exact Mann-Whitney"
     if min(len(base), len(new)) >= MIN_TIED_ASYMPTOTIC:
         p = float(stats.mannwhitneyu(base, new, method="asymptotic").pvalue)
         return (1.0 if math.isnan(p) else p), "Mann-Whitney with tie correction"
@@ -97,22 +98,25 @@ def _mann_whitney(base: Sequence[float], new: Sequence[float]) -> tuple[float, s
     )
 
 
+@lru_cache(maxsize=4096)  # without ties p depends on U alone, and U takes few values
+def _exact_p(u: int, base: int, new: int) -> float:
+    """Two-sided p when u of the base × new pairs are the wrong way round and no values are tied."""
+    from scipy import stats
+
+    # Samples whose U statistic is u: `full` of the first lie above all of the second.
+    full, rest = divmod(u, new)
+    first = [new + 1.0] * full + [rest + 0.5] + [-1.0] * base
+    first = [value + i * 1e-9 for i, value in enumerate(first[:base])]
+    second = [float(i) for i in range(1, new + 1)]
+    return float(stats.mannwhitneyu(first, second, method="exact").pvalue)
+
+
 @lru_cache(maxsize=256)
 def interval_cut(base: int, new: int, confidence: float) -> int | None:
     """How many of the sorted pairwise differences lie outside the interval at each end."""
-    from scipy import stats
-
-    cut = None
-    for u in range(base * new // 2 + 1):
-        # Samples whose U statistic is u: scipy's exact p-value of them is P(U ≤ u or as far up).
-        full, rest = divmod(u, new)
-        first = [new + 1.0] * full + [rest + 0.5] + [-1.0] * base
-        first = [value + i * 1e-9 for i, value in enumerate(first[:base])]
-        second = [float(i) for i in range(1, new + 1)]
-        if stats.mannwhitneyu(first, second, method="exact").pvalue > 1 - confidence:
-            break
-        cut = u
-    return cut
+    inside = (u for u in range(base * new // 2 + 1) if _exact_p(u, base, new) > 1 - confidence)
+    cut = next(inside, base * new // 2 + 1) - 1
+    return cut if cut >= 0 else None
 
 
 # ---- interleaved sides ------------------------------------------------------------------------

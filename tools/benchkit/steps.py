@@ -80,11 +80,11 @@ def clip(logs: np.ndarray) -> tuple[np.ndarray, float]:
         return logs.copy(), FLOOR
     starts = np.clip(np.arange(len(logs)) - WINDOW // 2, 0, max(0, len(logs) - WINDOW))
     centre = np.median(logs[starts[:, None] + np.arange(min(WINDOW, len(logs)))], axis=1)
-    sigma = _noise(logs)
+    sigma = noise(logs)
     return np.clip(logs, centre - CLIP * sigma, centre + CLIP * sigma), sigma
 
 
-def _noise(logs: np.ndarray) -> float:
+def noise(logs: np.ndarray) -> float:
     """Robust sigma from night to night; the largest of three distances, so that noise which
     remembers the night before is not taken for small, and more while there are few nights."""
     jumps = [np.abs(logs[lag:] - logs[:-lag]) for lag in (1, 2, 3) if len(logs) > lag + 1]

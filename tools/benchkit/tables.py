@@ -44,7 +44,7 @@ def write_csv(launches: Sequence[Launch]) -> str:
     """All rows as CSV: fixed columns, then the union of counters and of contexts."""
     counters = sorted({key for launch in launches for row in launch.rows for key in row.counters})
     contexts = sorted({key for launch in launches for key in _flat(launch)})
-    lines = [[*FIXED, *counters, *(f"context.{key}" for key in contexts)]]
+    lines = [[*FIXED, *map(column, counters), *(f"context.{key}" for key in contexts)]]
     for number, launch in enumerate(launches):
         flat = _flat(launch)
         context = [flat.get(key) for key in contexts]
@@ -74,6 +74,12 @@ def read_csv(text: str) -> list[dict[str, str]]:
     rows = csv.reader(io.StringIO(text, newline=""))
     header = [_plain(text) for text in next(rows)]
     return [dict(zip(header, map(_plain, row), strict=True)) for row in rows]
+
+
+def column(counter: str) -> str:
+    """A counter's column: its name, unless that means something else here."""
+    taken = counter in FIXED or counter.startswith(("counter.", "context."))
+    return f"counter.{counter}" if taken else counter
 
 
 def _fixed(row: Row, launch: Launch, number: int) -> dict[str, object]:
@@ -126,7 +132,3 @@ def _safe(text: str) -> str:
 
 def _plain(text: str) -> str:
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA) else text
-
-
-def rows_of(launches: Iterable[Launch]) -> list[Row]:
-    return [row for launch in launches for row in launch.rows]

@@ -56,6 +56,11 @@ class Tunables:
         return found
 
     @property
+    def nvidia(self) -> bool:
+        """Whether it is written in part in NVIDIA's assembly language."""
+        return "__asm__" in self.text
+
+    @property
     def tuned(self) -> bool:
         return "// tune:" in self.text
 

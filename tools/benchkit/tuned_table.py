@@ -42,9 +42,14 @@ def ranges(sizes: Iterable[int]) -> dict[int, tuple[int, int]]:
     return dict(zip(ordered, zip(firsts, lasts, strict=True), strict=True))
 
 
-def entry(device: str, n: Iterable[int], kernel: str, config: dict[str, int], note: str) -> Entry:
+def entry(
+    device: object, n: Iterable[int], kernel: str, config: dict[str, int], note: str
+) -> Entry:
+    """For a device with a label and, if it is NVIDIA's, a compute capability."""
+    needs = {"nvidia_capability": device.capability} if device.capability else {}
     return {
-        "device": device,
+        "device": device.label,
+        **needs,
         "n": list(n),
         "kernel": kernel,
         "group": [config["WG_X"], config["WG_Y"]],

@@ -24,6 +24,7 @@ class Device:
     index: int
     label: str
     limits: Limits
+    capability: int = 0  # NVIDIA's compute capability, 90 for 9.0; 0: another vendor's
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,17 @@ def _describe(platform: int, index: int, device: object) -> Device:
     limits = Limits(
         device.max_work_group_size, tuple(device.max_work_item_sizes), device.local_mem_size
     )
-    return Device(platform, index, f"{device.platform.name} / {device.name}", limits)
+    label = f"{device.platform.name} / {device.name}"
+    return Device(platform, index, label, limits, _capability(device))
+
+
+def _capability(device: object) -> int:
+    import pyopencl as cl
+
+    if "cl_nv_device_attribute_query" not in device.extensions.split():
+        return 0
+    major = device.get_info(cl.device_info.COMPUTE_CAPABILITY_MAJOR_NV)
+    return 10 * major + device.get_info(cl.device_info.COMPUTE_CAPABILITY_MINOR_NV)
 
 
 def tune(tunables: Tunables, device: Device, n: int, search: Search) -> list[Winner]:

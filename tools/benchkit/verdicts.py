@@ -17,6 +17,7 @@ from benchkit.statistics import Ratio
 
 __all__ = ["FAIL_ON", "MEASURED", "WORDS", "Report", "Settings", "Verdict", "judge"]
 SAME_NUMBERS = 0.003  # medians this close make a rename likely
+LONGEST = 500  # characters of a program's message in a reason; the CSV of the run has all of it
 
 
 def judge(
@@ -89,10 +90,10 @@ def _outcome(base: Sample, new: Sample, metric: str) -> tuple[str, str]:
     failed = ("error", "invalid")
     if new.status in failed:
         word = "still failing" if base.status in failed else "broke"
-        return word, f"fails in NEW: {new.message}"
+        return word, f"fails in NEW: {_short(new.message)}"
     if base.status in failed:
         if new.status == "ok":
-            return "fixed", f"failed in BASE: {base.message}"
+            return "fixed", f"failed in BASE: {_short(base.message)}"
         return "not comparable", f"failed in BASE, {_why_absent(new)} in NEW"
     if "ok" not in (base.status, new.status):
         return "not comparable", f"{_why_absent(base)} in BASE, {_why_absent(new)} in NEW"
@@ -107,7 +108,11 @@ def _outcome(base: Sample, new: Sample, metric: str) -> tuple[str, str]:
 
 
 def _why_absent(sample: Sample) -> str:
-    return f"skipped ({sample.message})" if sample.status == "skipped" else sample.status
+    return f"skipped ({_short(sample.message)})" if sample.status == "skipped" else sample.status
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= LONGEST else message[:LONGEST] + "…"
 
 
 def _guard(
@@ -124,6 +129,13 @@ def _guard(
         verdict.next_step = (
             "measure both sides on one machine, or allow it: --allow-different-machine"
         )
+    elif doubts := [
+        f"{name} cannot be true: {sample.doubt}"
+        for name, sample in (("BASE", verdict.base), ("NEW", verdict.new))
+        if sample.doubt
+    ]:
+        verdict.word, verdict.reason = "not comparable", "; ".join(doubts)
+        verdict.next_step = "check the clock (bench --selftest) and measure the Peak rows again"
     elif max(verdict.base.threads, verdict.new.threads) > 1:
         versions = [machines.library_version(side) for side in sides]
         if len({version is not None and version >= (1, 9) for version in versions}) > 1:
@@ -183,6 +195,10 @@ def _doubts(base: Sequence[Launch], new: Sequence[Launch], report: Report) -> li
     doubts = []
     if {launch.identity for launch in base} & {launch.identity for launch in new}:
         doubts.append("the same launch is on both sides")
+    commits = {str(launch.context.get("git_sha", "")) for launch in (*base, *new)}
+    clean = not any(launch.context.get("git_dirty") == "true" for launch in (*base, *new))
+    if len(commits) == 1 and commits != {""} and clean and not any(la.selection for la in base):
+        doubts.append("both sides are of the same commit: every difference is noise or the machine")
     if report.family and any(
         samples.BY_REPETITION in (v.base.unit, v.new.unit) for v in report.verdicts
     ):

@@ -7,10 +7,10 @@ slowed both. A speed-up above 1 is faster than the baseline.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from benchkit import rendering, samples, statistics, tables
+from benchkit import rendering, roofline, samples, statistics, tables
 from benchkit.errors import UserError
 from benchkit.reading import Launch
 from benchkit.samples import Sample
@@ -18,7 +18,7 @@ from benchkit.samples import Sample
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A benchmark and its baseline; `speed_up` is baseline time / own time."""
+    """A benchmark and its baseline; `speed_up`: baseline time / own time."""
 
     sample: Sample
     baseline: Sample
@@ -26,6 +26,7 @@ class Contestant:
     low: float | None = None
     high: float | None = None
     remark: str = ""
+    percent: float | None = None  # of its roof
 
 
 def race(launches: Sequence[Launch], pattern: str, confidence: float = 0.95) -> list[Contestant]:
@@ -34,7 +35,7 @@ def race(launches: Sequence[Launch], pattern: str, confidence: float = 0.95) -> 
         baseline = re.compile(pattern)
     except re.error as error:
         raise UserError(f"--baseline {pattern!r} is not a regular expression: {error}") from error
-    found = samples.collect(launches)
+    found, percents = samples.collect(launches), samples.collect(launches, roofline.OF_ROOF)
     groups: dict[tuple[object, ...], list[Sample]] = {}
     for sample in found.values():
         groups.setdefault(sample.fields.group(), []).append(sample)
@@ -47,7 +48,7 @@ def race(launches: Sequence[Launch], pattern: str, confidence: float = 0.95) -> 
         result += [_against(sample, chosen[0], confidence) for sample in group if chosen]
     if not result:
         raise UserError(f"--baseline {pattern!r} finds no benchmark of this run")
-    return result
+    return [replace(one, percent=percents[one.sample.key].median) for one in result]
 
 
 def _against(sample: Sample, baseline: Sample, confidence: float) -> Contestant:
@@ -64,7 +65,8 @@ def _against(sample: Sample, baseline: Sample, confidence: float) -> Contestant:
         )
     else:
         result = statistics.compare(sample.values, baseline.values, confidence)
-    counted = f"{len(sample.values)} {sample.unit}"
+    count = len(sample.values)
+    counted = f"{count} {sample.unit if count != 1 else sample.unit.removesuffix('s')}"
     return Contestant(
         sample,
         baseline,
@@ -77,7 +79,16 @@ def _against(sample: Sample, baseline: Sample, confidence: float) -> Contestant:
 
 # ---- output -----------------------------------------------------------------------------------
 
-COLUMNS = ("benchmark", "baseline", "time", "baseline time", "speed-up", "interval", "remark")
+COLUMNS = (
+    "benchmark",
+    "baseline",
+    "time",
+    "baseline time",
+    "speed-up",
+    "interval",
+    "% of roof",
+    "remark",
+)
 
 
 def records(race: Sequence[Contestant]) -> list[dict[str, Any]]:
@@ -90,6 +101,7 @@ def records(race: Sequence[Contestant]) -> list[dict[str, Any]]:
             "speed_up": c.speed_up,
             "low": c.low,
             "high": c.high,
+            "percent_of_roof": c.percent,
             "remark": c.remark,
         }
         for c in race
@@ -129,5 +141,6 @@ def _cells(c: Contestant) -> tuple[str, ...]:
         show(c.baseline.median),
         speed,
         interval,
+        "–" if c.percent is None else f"{c.percent:.3g}",
         rendering.printable(c.remark),
     )

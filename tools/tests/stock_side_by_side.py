@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parents[1]
+ROOT = TOOLS.parent
 sys.path.insert(0, str(TOOLS))
 from benchkit import environment  # noqa: E402
 
 STOCK = Path("/usr/share/benchmark/compare.py")
-CASES = Path(__file__).parent / "cases"
+CASES = TOOLS / "tests" / "cases"
 PAIRS = (
     ("C-01", "a real +0.2 %, heavy ties", "old.json", "new.json"),
     ("C-03", "one repetition a side", "old.json", "new.json"),
@@ -46,7 +47,7 @@ def main() -> int:
     print("| case | what it is | stock compare.py | exit | tools/compare.py | exit |")
     print("| --- | --- | --- | --- | --- | --- |")
     for case, what, base, new in PAIRS:
-        sides = [str(CASES / case / file) for file in (base, new)]
+        sides = [str((CASES / case / file).relative_to(ROOT)) for file in (base, new)]
         stock = run([sys.executable, str(STOCK), "--no-color", "benchmarks", *sides])
         ours = run([sys.executable, str(TOOLS / "compare.py"), "benchmarks", *sides])
         line = [case, what, stock_words(stock), stock.returncode, our_words(ours), ours.returncode]
@@ -55,7 +56,7 @@ def main() -> int:
 
 
 def run(command: list[str]) -> subprocess.CompletedProcess:
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
 def stock_words(done: subprocess.CompletedProcess) -> str:

@@ -171,7 +171,7 @@ def fill(index: Index, nights: int, series: int, machines: int, first: int = 0) 
             ).lastrowid
             middle, low, high = (q[night].tolist() for q in quartiles)
             db.executemany(
-                "INSERT INTO point VALUES (?,?,'ok',?,?,?,?,'GFLOP/s','',?)",
+                "INSERT INTO point VALUES (?,?,'ok',?,?,?,?,'GFLOP/s',NULL,'',?)",
                 [
                     (
                         ids[i],

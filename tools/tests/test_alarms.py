@@ -1,6 +1,7 @@
 """Steps and alarms: the outcomes of case H-08, the error rates, states, causes."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import simulate_alarms
 from documents import CASES
 
-from benchkit import alarms, history, names, steps
+from benchkit import alarms, branch, history, names, steps
 from benchkit.errors import UserError
 
 SERIES = json.loads((CASES / "H-08" / "series.json").read_text())
@@ -71,7 +72,7 @@ def past(
             )
         )
     series = [
-        history.Series("m", name, names.parse(name), [j], value, value, value, 1 / value)
+        history.Series("m", name, names.parse(name), [j], *[value] * 3, 1 / value, value * np.nan)
         for j, (name, level) in enumerate(levels.items())
         for value in [np.array(level) * np.exp(rng.normal(0, 0.003, count))]
     ]
@@ -127,6 +128,36 @@ def test_a_driver_change_starts_a_new_segment_for_gpu_rows_only() -> None:
 def test_what_else_changed_stands_beside_the_step() -> None:
     (alarm,) = find({CPU: level((15, 1), (10, 1.3))}, {15: {"compiler": "b"}, 0: {"compiler": "a"}})
     assert alarm.changed == ["compiler: a → b"]
+
+
+def test_commits_and_files_between_the_nights_stand_beside_the_step(
+    tmp_path: Path, git_commits
+) -> None:
+    repo = tmp_path / "repo"
+    shas = git_commits(repo, 2)
+    (repo / "kernels").mkdir()
+    for name in ("kernels/tile.cl", "README.md"):
+        (repo / name).write_text("changed")
+    git = ["git", "-C", str(repo), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "Tile differently"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    shas.append(head.stdout.strip())
+    history_ = past({CPU: level((15, 1), (10, 1.3))})
+    for i, night in enumerate(history_.machines[0].nights):
+        night.sha = shas[0] if i < 15 else shas[2]
+    between = branch.Between(repo)
+    (alarm,) = alarms.find(history_, alarms.Rules(), between)
+    assert alarm.changed == [
+        f"commit {shas[2][:7]} Tile differently",
+        f"commit {shas[1][:7]} 1",
+        "files: kernels/tile.cl",
+    ]
+    assert between.commits(shas[0], "0" * 40) == between.files(shas[0], "0" * 40) == ()
+    hostile = f"--output={tmp_path / 'written'}"
+    assert between.commits(hostile, shas[1]) == between.files(hostile, shas[1]) == ()
+    assert not list(tmp_path.glob("written*"))
+    assert branch.Between(tmp_path).commits(*shas[:2]) == ()  # no repository
 
 
 def test_acknowledged_in_a_file(tmp_path: Path) -> None:

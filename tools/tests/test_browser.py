@@ -19,6 +19,7 @@ from benchkit.index import Index
 from benchkit.site import pages
 
 webdriver = pytest.importorskip("selenium.webdriver")
+from selenium.common.exceptions import WebDriverException  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
@@ -29,6 +30,8 @@ pytestmark = [
         reason="chromium and chromium-driver are not installed",
     ),
 ]
+# Root, containers with a small /dev/shm and machines without a GPU are common in CI.
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
 SERIES = "SGEMM/CPU/Variant0/n:64/real_time"
 VIEWS = {
     "overview": "#view=overview",
@@ -36,6 +39,7 @@ VIEWS = {
     "compare": "#view=compare&m=0&a=3&b=20",
     "heat": "#view=heat&m=0",
     "ladder": "#view=ladder&m=0",
+    "roofline": "#view=roofline&m=0",
     "nights": "#view=nights&m=0&night=5",
 }
 
@@ -69,11 +73,14 @@ def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[object]:
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"):
+    for flag in (*FLAGS, "--window-size=1400,1000"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(shutil.which("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
+    try:
+        driver = webdriver.Chrome(options=options, service=service)
+    except WebDriverException as error:
+        pytest.skip(f"chromium does not start on this machine: {error.msg}")
     yield driver
     driver.quit()
 
@@ -102,6 +109,10 @@ class Page:
     def click(self, xpath: str) -> None:
         self.driver.find_element("xpath", xpath).click()
         self.wait()
+
+    @property
+    def text(self) -> str:
+        return self.driver.find_element("css selector", "main").text
 
     @property
     def heading(self) -> str:
@@ -157,6 +168,47 @@ def test_from_overview_to_series_zoom_compare_and_back_by_link(page: Page) -> No
     page.assert_clean()
 
 
+def test_a_link_outlives_a_machine_and_a_night_that_come_before_what_it_shows(
+    browser, results: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "few").mkdir()
+    shutil.copytree(results / "SYNTHETIC-1", tmp_path / "few" / "SYNTHETIC-1")
+    first = sorted((tmp_path / "few" / "SYNTHETIC-1").iterdir())[0]
+    later = tmp_path / first.name
+    first.rename(later)
+    before = Page(browser, build(tmp_path / "few", tmp_path / "before"))
+    before.open("#view=compare&m=0")
+    for name, at in (("a", 4), ("b", 9)):
+        label = before.driver.find_element("xpath", f"//label[starts-with(., '{name.upper()} ')]")
+        label.find_elements("css selector", "option")[at].click()
+        before.wait()
+    link, caption = before.hash, before.driver.find_element("css selector", "caption").text
+    later.rename(first)
+    synthesise.write_results(tmp_path / "other", 6, 12, machines=2)
+    (tmp_path / "other" / "SYNTHETIC-2").rename(tmp_path / "few" / "A-NEW-ONE")
+    after = Page(browser, build(tmp_path / "few", tmp_path / "after"))
+    after.open(link)
+    assert after.driver.find_element("css selector", "caption").text == caption
+    chosen = "return document.querySelector('form select').value"
+    assert after.driver.execute_script(chosen) == "SYNTHETIC-1"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_sticks_out_at_twice_the_size(page: Page, view: str) -> None:
+    """A window of 1280 zoomed to 200 % is one of 640; wide tables scroll in their own frames."""
+    page.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 640, "height": 500, "deviceScaleFactor": 2, "mobile": False},
+    )
+    try:
+        page.open(VIEWS[view])
+        script = "return [document.documentElement.scrollWidth, innerWidth]"
+        content, window = page.driver.execute_script(script)
+        assert content <= window
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_search_filters_and_lives_in_the_address(page: Page) -> None:
     page.open()
     box = page.driver.find_element("name", "q")
@@ -186,6 +238,35 @@ def test_keyboard_alone_reads_and_zooms_the_chart(page: Page) -> None:
     assert page.driver.execute_script(focused) == "svg"  # the focus stays where the reader is
     ActionChains(page.driver).send_keys("0").perform()
     page.wait()
+    page.assert_clean()
+
+
+def test_the_roofline_by_pointer_keyboard_and_filters(page: Page) -> None:
+    page.open(VIEWS["roofline"])
+    find = page.driver.find_elements
+    assert len(find("css selector", "svg")) == 2
+    assert "multiply-adds" in find("css selector", ".roofname")[-1].text + page.text
+    points = find("css selector", "svg .pt.cpu")
+    ActionChains(page.driver).move_to_element(points[3]).perform()
+    assert "CPU/" in find("css selector", ".point")[0].text
+    page.driver.execute_script("document.querySelector('svg').focus()")
+    ActionChains(page.driver).send_keys(Keys.ARROW_RIGHT, Keys.ARROW_UP).perform()
+    said = page.driver.find_element("id", "said").text
+    assert "SGEMM CPU/" in said and "GFLOP/s" in said and "n = " in said
+    assert find("css selector", ".point")[0].text == said
+    page.open("#view=roofline&m=0&side=GPU&n=256&q=variant1")
+    rows = page.driver.execute_script(
+        "return [...document.querySelectorAll('main tbody tr')].map(r => r.textContent)"
+    )
+    assert len(rows) == len(find("css selector", "svg .pt")) >= 1
+    assert all("GPU/Variant1" in row for row in rows)
+    page.driver.execute_script("document.querySelector('svg').focus()")
+    ActionChains(page.driver).send_keys(Keys.ENTER).perform()
+    page.wait()
+    assert page.heading.startswith("SGEMM/GPU/Variant1")
+    page.driver.back()
+    page.wait()
+    assert "side=GPU" in page.hash
     page.assert_clean()
 
 

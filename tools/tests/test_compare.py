@@ -15,9 +15,11 @@ import jsonschema
 import pytest
 from documents import CASES, TOOLS, document, entry
 
-from benchkit import tables
+from benchkit import options, tables
+from benchkit.report import FAIL_ON
 
 OLD, NEW = CASES / "C-20/old.json", CASES / "C-20/new.json"
+STILL_FAILING = (CASES / "J-16/run.json",) * 2
 SCHEMA = json.loads((TOOLS / "benchkit/comparison.schema.json").read_text())
 
 
@@ -47,6 +49,8 @@ SCHEMA = json.loads((TOOLS / "benchkit/comparison.schema.json").read_text())
         (("benchmarks", OLD, CASES / "J-05/run.json"), 2),
         (("benchmarks", OLD, CASES / "J-15/run_empty_list.json"), 2),
         (("benchmarks", OLD, "absent.json"), 2),
+        (("benchmarks", *STILL_FAILING), 1),
+        (("benchmarks", *STILL_FAILING, "--fail-on", "slower,broke,missing"), 0),
         (("benchmarks", OLD), 2),
         (("nonsense",), 2),
         (("benchmarks", OLD, NEW, "--fail-on", "rain"), 2),
@@ -65,6 +69,18 @@ def test_exit_codes(compare, arguments: tuple, code: int) -> None:
     done = compare(*arguments)
     assert done.returncode == code, done.stderr
     assert done.stdout or done.stderr
+
+
+def test_rows_that_are_broken_on_both_sides_never_pass_in_silence(compare) -> None:
+    gate = compare("benchmarks", *STILL_FAILING)
+    assert gate.returncode == 1 and "still failing" in gate.stdout
+    known = compare("benchmarks", *STILL_FAILING, "--fail-on", "slower,broke,missing")
+    assert known.returncode == 0 and "3 benchmarks fail on both sides" in known.stderr
+    assert "still failing" in " ".join(compare("--help").stdout.split())
+
+
+def test_the_gate_of_the_command_line_is_the_reports_own() -> None:
+    assert options.parse(["benchmarks", "a", "b"], "").fail_on == FAIL_ON
 
 
 @pytest.mark.parametrize(
@@ -99,6 +115,53 @@ def test_filters_make_different_names_meet(compare) -> None:
     assert "[cpu_blocked vs. ocl_naive]" in benchmark["name"] and benchmark["ratio"] < 1
 
 
+def test_filters_of_one_launch_are_not_the_same_launch_twice(compare) -> None:
+    done = compare("filters", CASES / "C-09/old.json", "cpu_blocked", "ocl_naive")
+    assert "same launch" not in done.stdout
+    assert "same launch" in compare("benchmarks", OLD, OLD).stdout
+
+
+def test_a_counter_needs_a_direction(compare) -> None:
+    sides = [CASES / "C-20/old.json", CASES / "C-20/new.json"]
+    done = compare("benchmarks", *sides, "--metric", "wg")
+    assert done.returncode == 2 and "--better higher" in done.stderr
+
+
+@pytest.mark.parametrize(("better", "word"), [("higher", "faster"), ("lower", "slower")])
+def test_the_user_sets_the_direction_of_a_counter(compare, save, better: str, word: str) -> None:
+    for level in (10, 20):
+        for i in range(9):
+            path = save(f"{level}/{i}.json", document([entry("a", wg=level + i / 100)]))
+    folders = [path.parent.parent / name for name in ("10", "20")]
+    arguments = ("--metric", "wg", "--better", better, "--json", "-")
+    report = json.loads(compare("benchmarks", *folders, *arguments).stdout)
+    assert [b["verdict"] for b in report["benchmarks"]] == [word]
+
+
+FILES = sorted(path for path in CASES.glob("[JC]-*/*.json"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_case_against_itself_is_words_or_a_sentence(compare, path: Path) -> None:
+    """No file of the cases gives a traceback (the fixture looks), a ratio but 1, or a change."""
+    for arguments in (("csv",), ("csv", "--salvage"), ("within", "--baseline", ".")):
+        assert compare(*arguments, path).returncode in (0, 1, 2)
+    done = compare("benchmarks", path, path, "--json", "-")
+    if done.returncode == 2:
+        assert path.name in done.stderr and done.stderr.count("\n") == 1
+        return
+    report = json.loads(done.stdout)
+    assert {b["verdict"] for b in report["benchmarks"]}.isdisjoint({"slower", "faster", "broke"})
+    assert {b["ratio"] for b in report["benchmarks"]} <= {1.0, None}
+    failing = report["counts"]["still failing"] > 0
+    assert done.returncode == (1 if failing else 0)
+
+
+def test_complexity_fits_are_no_benchmarks(compare) -> None:  # J-13
+    done = compare("benchmarks", *(CASES / "J-13/run.json",) * 2, "--json", "-")
+    assert [b["ratio"] for b in json.loads(done.stdout)["benchmarks"]] == [1.0, 1.0]
+
+
 # ---- outputs ----------------------------------------------------------------------------------
 
 
@@ -115,9 +178,18 @@ def hostile(save) -> tuple[Path, Path]:
         "x\ny",
         "'t",
     ]
-    names += ["@cmd", "+1", "-1", "t" * 300]
+    names += ["@cmd", "+1", "-1", "t" * 300, "".join(map(chr, range(0xA0))), "\u202e\u2028\r0"]
     rows = [[entry(name, 1e-3 * (1 + i / 100)) for name in names] for i in range(2)]
-    return save("old.json", document(rows[0])), save("new.json", document(rows[1]))
+    context = [{"\r0": "\x1b[2J", "compiler": f"\x00\r\n{i}"} for i in range(2)]
+    return tuple(save(f"{i}.json", document(rows[i], **context[i])) for i in range(2))
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html", "junit", "annotations"])
+def test_no_control_character_reaches_a_reader(compare, hostile, form: str) -> None:
+    arguments = () if form == "terminal" else (f"--{form}", "-")
+    text = compare("benchmarks", *hostile, *arguments, text=False).stdout.decode()
+    assert "compiler" in text or form == "junit"
+    assert not set(text) & {*map(chr, range(10)), *map(chr, range(11, 32)), "\x7f", "\u202e"}
 
 
 def test_json_follows_the_schema_and_is_standard(compare, hostile) -> None:
@@ -165,6 +237,15 @@ def test_junit(compare, hostile, tmp_path: Path) -> None:
     ElementTree.fromstring(compare("benchmarks", *hostile, "--junit", "-").stdout)
 
 
+def test_annotations(compare, tmp_path: Path) -> None:
+    lines = compare("benchmarks", OLD, NEW, "--annotations", "-").stdout.splitlines()
+    errors = [line for line in lines if line.startswith("::error ")]
+    assert len(errors) == 1 and "slower%3A SGEMM/cpu_blocked" in errors[0]
+    assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in lines)
+    fine = compare("benchmarks", NEW, OLD, "--annotations", "-").stdout
+    assert "::error" not in fine and "1 faster" in fine
+
+
 def test_html_is_self_contained_and_escaped(compare, hostile, tmp_path: Path) -> None:
     compare("benchmarks", *hostile, "--html", tmp_path / "p.html")
     compare("benchmarks", OLD, NEW, "--html", tmp_path / "q.html")
@@ -206,6 +287,22 @@ def test_inputs_are_never_overwritten(compare, tmp_path: Path) -> None:
     assert copy.read_bytes() == OLD.read_bytes()
 
 
+def test_a_failing_write_leaves_what_was_there(tmp_path: Path, monkeypatch) -> None:
+    from benchkit import output
+    from benchkit.errors import UserError
+
+    target = tmp_path / "report.json"
+    target.write_text("of yesterday")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(UserError, match="cannot be written: No space left"):
+        output.write(str(target), "of today")
+    assert target.read_text() == "of yesterday" and list(tmp_path.iterdir()) == [target]
+
+
 def test_unwritable_output_is_a_sentence(compare) -> None:
     done = compare("csv", OLD, "-o", "/nonexistent/out.csv")
     assert done.returncode == 2 and "cannot be written" in done.stderr
@@ -224,6 +321,16 @@ def test_within(compare) -> None:
     blocked = rows["SGEMM/cpu_blocked/n:256/real_time"]
     assert float(blocked["low"]) < float(blocked["speed_up"]) < float(blocked["high"]) < 0.5
     assert float(rows["SGEMM/ocl_naive/n:256/manual_time"]["speed_up"]) == 1
+
+
+def test_within_shows_the_share_of_the_measured_peak(compare, save) -> None:
+    rows = [
+        entry(f"SGEMM/CPU/{v}/n:64", 1e-3 * t, **{"% of roof": 90 / t})
+        for t, v in ((1, "A"), (3, "B"))
+    ]
+    done = compare("within", save("run.json", document(rows)), "--baseline", "/A/")
+    line = next(line for line in done.stdout.splitlines() if "/B/" in line)
+    assert line.split()[-5:] == ["30", "1", "repetition:", "no", "interval"]
 
 
 # ---- speed ------------------------------------------------------------------------------------

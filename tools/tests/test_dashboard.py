@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import synthesise
-from documents import CASES, TOOLS
+from documents import CASES, TOOLS, document, entry
 
 from benchkit import alarms, history
 from benchkit.index import Index
@@ -81,6 +81,24 @@ def test_nothing_is_written_again_and_a_night_writes_its_machine(dashboard, tmp_
     assert "1 files written" in dashboard(tmp_path / "r", "-o", tmp_path / "site").stderr
 
 
+def test_points_of_the_roofline_are_judged_as_in_the_reports(dashboard, tmp_path: Path) -> None:
+    roofs = {"Fma/n:1": {"GFLOP/s": 60000.0}, "Copy/n:9": {"GB/s": 4000.0}}
+    roofs |= {"Copy/n:1": {"GB/s": 9000.0}, "LocalMemory/n:1": {"GB/s": 30000.0}}
+    rows = [entry(f"Peak/GPU/{name}/manual_time") | rate for name, rate in roofs.items()]
+    times = {"Tile16": 0.2e-3, "Tuned": 2 * 1024**3 / 90e12, "Tile16/EndToEnd": 0.5e-3}
+    rows += [entry(f"SGEMM/GPU/{name}/n:1024/manual_time", t) for name, t in times.items()]
+    rows[-2]["% of roof"] = 100 * 90 / 683  # of memory alone: the program knew the kernel
+    (tmp_path / "r" / "m").mkdir(parents=True)
+    (tmp_path / "r" / "m" / "one.json").write_text(json.dumps(document(rows)))
+    dashboard(tmp_path / "r", "-o", tmp_path / "site")
+    (machine,) = overview(tmp_path / "site")["machines"]
+    assert machine["roofs"] == {"GPU": {"flops": 6e13, "levels": {"Copy": 4e12}, "local": 3e13}}
+    points = {s["variant"]: s["point"] for s in machine["series"] if "point" in s}
+    assert points["Tuned"]["bound"] == "matrix units" and points["Tuned"]["percent"] is None
+    assert points["Tile16"]["percent"] == pytest.approx(100 * 2 * 1024**3 / 0.2e-3 / 6e13, rel=1e-4)
+    assert points.keys() == {"Tuned", "Tile16"} and points["Tile16"]["bound"] == "compute"
+
+
 def test_rows_that_fail_make_the_exit_code(dashboard, tmp_path: Path) -> None:
     done = dashboard(CASES / "J-08", "-o", tmp_path / "site")
     assert done.returncode == 1
@@ -144,6 +162,16 @@ def test_a_split_site_replaces_what_changed_and_removes_what_is_old(
     written = build()
     assert len(written) == 6 + 1 and all("/0-" in name for name in written[:-1])
     assert len(list((tmp_path / "s" / "data").rglob("*.js"))) == 2 * 12 - 1 + 2 * 6
+
+
+def test_noise_is_that_of_nights_and_of_launches(tmp_path: Path) -> None:
+    """The synthetic world has a sigma of 0.6 % from night to night, 0.4 % from launch to launch."""
+    index = Index(tmp_path / "i.sqlite")
+    synthesise.fill(index, 200, 6, 1)
+    (machine,) = history.load(index, history.Order()).machines
+    noise = [data.series(index, machine, one, False)["noise"] for one in machine.series]
+    nights, launches = np.median(noise, axis=0)
+    assert nights == pytest.approx(0.006, rel=0.25) and launches == pytest.approx(0.004, rel=0.25)
 
 
 def test_numbers_are_rounded_to_digits_and_never_nan() -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 import synthesise
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from benchkit import alarms, exports, history
+from benchkit import alarms, announcements, exports, history
 from benchkit.index import Index
 
 NUMBER = {"type": "number"}
@@ -63,9 +64,17 @@ def test_csv_has_every_point_and_no_zero_for_a_failure(folder: Path) -> None:
     assert len(strict(folder / "history.json")["points"]) == len(rows)
 
 
+def test_open_metrics_are_read_back_with_their_labels(folder: Path) -> None:
+    text = (folder / "metrics.prom").read_text()
+    families = {f.name: f for f in text_string_to_metric_families(text)}
+    times = families["benchmark_duration_seconds"]
+    assert times.unit == "seconds" and all(sample.value > 0 for sample in times.samples)
+    assert synthesise.HOSTILE in {sample.labels["benchmark"] for sample in times.samples}
+    assert families.keys() == {*exports.METRICS, "benchmark_confirmed_regressions"}
+
+
 def test_promtool_reads_the_metrics(folder: Path) -> None:
     text = (folder / "metrics.prom").read_text()
-    assert text.endswith("# EOF\n") and "onerror" in text
     if not shutil.which("promtool"):
         pytest.skip("promtool is not installed (Debian: prometheus)")
     command = ["promtool", "check", "metrics"]
@@ -88,10 +97,34 @@ def test_github_action_format(folder: Path, word: str, unit: str) -> None:
 
 def test_feed_and_badge_are_xml(folder: Path) -> None:
     feed = ET.parse(folder / "alarms.atom").getroot()
-    entries = feed.findall(f"{{{exports.ATOM}}}entry")
-    ids = [entry.findtext(f"{{{exports.ATOM}}}id") for entry in entries]
+    entries = feed.findall(f"{{{announcements.ATOM}}}entry")
+    ids = [entry.findtext(f"{{{announcements.ATOM}}}id") for entry in entries]
     assert entries and len(set(ids)) == len(ids)
     assert "regression" in ET.parse(folder / "badge.svg").getroot().attrib["aria-label"]
+
+
+def test_otava_gets_whole_tables(folder: Path) -> None:
+    """No cell is empty, which Otava takes for an error; its configuration names every column."""
+    (test,) = strict(folder / "otava.yaml")["tests"].values()
+    rows = list(csv.DictReader(io.StringIO((folder / test["file"]).read_text())))
+    assert len(rows) == 23  # one night did not build
+    columns = [metric["column"] for metric in test["metrics"].values()]
+    assert rows[0].keys() == {"time", "commit", *columns} and len(columns) > 20
+    assert all(float(row[name]) > 0 for row in rows for name in columns)
+    assert not any("n:2048" in name for name in columns)  # skipped every night
+
+
+def test_a_regression_is_a_failure_in_junit_and_a_line_for_slack(folder: Path) -> None:
+    (suite,) = ET.parse(folder / "alarms.xml").getroot()
+    failures = suite.findall("testcase/failure")
+    assert failures and len(failures) == int(suite.get("failures"))
+    assert len(suite) == int(suite.get("tests"))
+    assert synthesise.HOSTILE in {case.get("name") for case in suite}
+    text = strict(folder / "slack.json")["text"]
+    assert text.startswith(f"*{len(failures)} regression")
+    assert (
+        "https://example.org/#view=series&m=SYNTHETIC-1&s=SGEMM%2F" in text and "<img" not in text
+    )
 
 
 def test_grafana_asks_for_metrics_that_exist(folder: Path) -> None:

@@ -100,16 +100,21 @@ def test_ingest_is_idempotent_and_incremental(tmp_path: Path) -> None:
     assert len(history.load(index, history.Order()).machines[0].nights) == 3
 
 
-def test_files_named_after_one_night_are_its_launches(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("named", "place"), [("{night}-{file}", "{night}"), ("{night}_2t_{launch}.json", "{night}_2t")]
+)
+def test_files_named_after_one_night_are_its_launches(
+    tmp_path: Path, named: str, place: str
+) -> None:
     folder = tmp_path / "r" / "m"
     for day in (1, 2):
-        for file in night(tmp_path / "made", day).glob("*.json"):
+        for launch, file in enumerate(night(tmp_path / "made", day).glob("*.json")):
             folder.mkdir(parents=True, exist_ok=True)
-            file.rename(folder / f"2026-03-0{day}_0000000{day}-{file.name}")
+            facts = {"night": f"2026-03-0{day}_0000000{day}", "file": file.name}
+            file.rename(folder / named.format(**facts, launch=launch))
     past = load(tmp_path / "r", tmp_path)
     assert [n.place for n in past.machines[0].nights] == [
-        "m/2026-03-01_00000001",
-        "m/2026-03-02_00000002",
+        "m/" + place.format(night=night) for night in ("2026-03-01_00000001", "2026-03-02_00000002")
     ]
     assert past.machines[0].series[0].value == pytest.approx([1.001e-3, 1.001e-3])
 

@@ -88,6 +88,14 @@ def test_a_program_against_a_stored_result(compare, programs, tmp_path: Path) ->
     assert done.returncode == 0 and "same" in done.stdout
 
 
+def test_the_users_own_context_stays(compare, programs, tmp_path: Path) -> None:
+    env = os.environ | {"BENCHMARK_CONTEXT": "room=cold"}
+    compare("benchmarks", *programs, "--launches", 1, "--keep", tmp_path / "kept", env=env)
+    for file in (tmp_path / "kept").rglob("*.json"):
+        context = json.loads(file.read_text())["context"]
+        assert context["room"] == "cold" and "launch_turn" in context
+
+
 @pytest.mark.parametrize(
     ("env", "flags", "sentence"),
     [

@@ -70,6 +70,30 @@ def test_a_night(nightly, tmp_path: Path) -> None:
     assert "load" in log.notes[0]
 
 
+def test_temperature_and_clocks_of_nvidia_gpus_are_noted(nightly, tmp_path: Path) -> None:
+    """nvidia-smi speaks NVML; this one plays it."""
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text(
+        "#!/bin/sh\n"
+        'test "$2" = --format=csv,noheader || exit 2\n'
+        'test "$1" = "--query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu,'
+        'power.draw,pstate" || exit 2\n'
+        "echo 'NVIDIA H200, 570.1, 1980 MHz, 3201 MHz, 31, 77.5 W, P0'\n"
+    )
+    smi.chmod(0o755)
+    path = f"{smi.parent}:{os.environ['PATH']}"
+    nightly("--config", "night.toml", "--program", "new.py", "--launches", "1", PATH=path)
+    (night,) = nights(tmp_path)
+    noted = [event["gpus"] for event in journal.read(night).events if "gpus" in event]
+    assert len(noted) == 2  # before and after
+    assert noted[0][0]["temperature.gpu"] == "31" and noted[0][0]["clocks.sm"] == "1980 MHz"
+    assert "name NVIDIA H200, driver_version 570.1" in journal.read(night).notes[0]
+    smi.write_text("#!/bin/sh\nexit 9\n")  # the driver is broken: the night is not
+    done = nightly("--config", "night.toml", "--program", "new.py", "--launches", "1", PATH=path)
+    assert done.returncode == 0 and len(nights(tmp_path)) == 2
+
+
 def test_a_family_that_crashes_is_lost_and_the_night_is_not(nightly, tmp_path: Path) -> None:
     (tmp_path / "crash.py").write_text(
         f"#!{sys.executable}\nimport os, sys\n"

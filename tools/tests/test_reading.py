@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from documents import CASES, document, entry
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchkit import names, reading, tables
@@ -189,6 +189,7 @@ GOOD = json.dumps(document([entry("a/n:1"), entry("b/n:1")]), indent=1)
         ("Running ./bench\n" + GOOD, "other text before the JSON"),
         (GOOD + "\nDone.", "extra data after line"),
         (GOOD.replace('"real_time": 1000000.0', '"real_time": 1,25e+06', 1), "decimal comma"),
+        (GOOD.replace('"iterations": 10,', '"iterations": 1,234,567,', 1), "decimal comma"),
         ("name,iterations,real_time\n", "looks like CSV"),
         ("\x7fELF\x02", "looks like a program"),
         ("#!/bin/sh\n", "looks like a script"),
@@ -197,6 +198,13 @@ GOOD = json.dumps(document([entry("a/n:1"), entry("b/n:1")]), indent=1)
         ('{"machine_info": {}, "benchmarks": []}', "pytest-benchmark"),
         ('{"devices": [], "meta": {}}', "nvbench"),
         ('{"results": [{"command": "x"}]}', "hyperfine"),
+        ('{"group_id": "g", "throughput": null}', "criterion"),
+        ('[{"name": "a", "unit": "ns", "value": 1}]', "github-action-benchmark"),
+        ('{"a": {"latency": {"value": 1.0}}}', "no list 'benchmarks'"),
+        ("[]", "no list 'benchmarks'"),
+        ("{}", "no list 'benchmarks'"),
+        ('{"benchmarks": null}', "no list 'benchmarks'"),
+        ("\x1b[32m" + GOOD, "other text before the JSON|line 1 column 1"),
         ('{"benchmarks": [{"name": "a"}]}', "list of benchmark names"),
         ('{"context": {"json_schema_version": 2}, "benchmarks": []}', "json_schema_version 2"),
         ('{"context": {"json_schema_version": "1"}, "benchmarks": []}', "json_schema_version '1'"),
@@ -208,6 +216,39 @@ GOOD = json.dumps(document([entry("a/n:1"), entry("b/n:1")]), indent=1)
 def test_foreign_and_damaged_files(text: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         parse(text)
+
+
+def test_schema_version_one_is_one_however_it_is_written() -> None:
+    for version in ("1", "1.0"):
+        text = GOOD.replace('"num_cpus"', f'"json_schema_version": {version}, "num_cpus"')
+        assert len(parse(text).rows) == 2
+
+
+def test_a_context_that_is_a_list_cannot_be_checked() -> None:
+    launch = parse({"context": [], "benchmarks": [entry("a/n:1")]})
+    assert launch.rows and "cannot be checked" in launch.warnings[0]
+
+
+def test_every_library_from_1_5_to_1_9() -> None:
+    """1.5: no indexes, no zone, repetitions 0, no cv; 1.6: cv; 1.8: skipped; 1.8.4: versions."""
+    old = entry("a/1", 2e-3, repetitions=0)
+    del old["repetition_index"], old["run_type"]
+    old_mean = entry("a/1_mean", 2e-3, run_name="a/1", run_type="aggregate", aggregate_name="mean")
+    new = entry("a/1", 2e-3, family_index=0, per_family_instance_index=0)
+    cv = entry("a/1_cv", run_name="a/1", run_type="aggregate", aggregate_name="cv")
+    cv |= {"real_time": 0.01, "aggregate_unit": "percentage"}
+    skip = entry("b/1", 0.0, skipped=True, skip_message="no device")
+    versions = {
+        "1.5": ([old, old_mean], {"date": "2020-01-01 12:00:00"}),
+        "1.7": ([new, cv], {"date": "2022-01-01T12:00:00+01:00", "library_build_type": "debug"}),
+        "1.9": ([new, skip], {"library_version": "v1.9.4", "json_schema_version": 1}),
+    }
+    for version, (rows, context) in versions.items():
+        launch = parse(document(rows, **context))
+        measured = [row for row in launch.rows if row.kind == "iteration" and row.status == "ok"]
+        assert [row.seconds for row in measured] == [2e-3], version
+        assert not launch.warnings, version
+    assert [row.fraction for row in parse(document([new, cv])).rows] == [None, 0.01]
 
 
 @pytest.mark.parametrize("cut", range(5, len(GOOD) - 1, 37))
@@ -260,6 +301,30 @@ def test_sources(save, tmp_path: Path) -> None:
     assert len(reading.read([f"{folder}/0.json,{folder}/1.json"])) == 2
 
 
+def test_paths_with_spaces_and_line_ends(save) -> None:
+    path = save("a b\nc, d.json", document([entry("a")]))
+    assert len(reading.read([path])) == 1
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    import os
+    import threading
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(GOOD,))
+    writer.start()
+    assert len(reading.read([pipe])[0].rows) == 2
+    writer.join()
+
+
+def test_counters_named_like_columns_keep_a_column_of_their_own() -> None:
+    taken = {"seconds": 7.0, "status": 8.0, "n": 9.0, "context.date": 10.0}
+    (record,) = tables.read_csv(tables.write_csv([parse(document([entry("a/n:1") | taken]))]))
+    assert record["status"] == "ok" and float(record["seconds"]) == pytest.approx(1e-3)
+    assert [float(record[f"counter.{name}"]) for name in taken] == list(taken.values())
+
+
 def test_the_same_launch_counts_once(save) -> None:
     path = save("a.json", document([entry("a")]))
     launches = reading.read([path, path])
@@ -286,6 +351,7 @@ def test_symlink_loops_and_broken_gzip(tmp_path: Path) -> None:
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 FIELD = st.sampled_from([*sorted(reading.FIELDS), "GFLOP/s", "=1+1", "'"])
+CONTROL = st.text(st.characters(max_codepoint=0x9F) | st.sampled_from("\u2028\u202e\ufeff"))
 ENTRY = st.dictionaries(FIELD, SCALARS | st.lists(SCALARS, max_size=2)) | SCALARS
 LIKE_A_ROW = st.builds(
     lambda row, more: row | more, st.just(entry("a/n:1")), st.dictionaries(FIELD, SCALARS)
@@ -332,6 +398,24 @@ def test_any_damage_is_read_or_refused(position: int, junk: bytes) -> None:
         except UserError:
             continue
         assert len(launch.rows) <= 2
+
+
+@settings(max_examples=300, deadline=None)
+@example("\r0", "\x00", "\x1b[2J")
+@example("\n", "'\r", '"\r\n')
+@example("\t=1", "-0", "@")
+@given(CONTROL, CONTROL, CONTROL)
+def test_control_characters_in_keys_and_names_come_back(key: str, name: str, value: str) -> None:
+    rows = [entry(name, label=value, **{f"c{key}": 1.5, f"{key}c": 2.5})]
+    launch = parse({"context": {key: value, "num_cpus": 2}, "benchmarks": rows})
+    text = tables.write_csv([launch])
+    header, *lines = csv.reader(io.StringIO(text, newline=""))
+    assert len(lines) == 1 and len(set(header)) == len(header) == len(lines[0])
+    (record,) = tables.read_csv(text)
+    assert (record["name"], record["label"]) == (name, value)
+    assert record[f"context.{key}"] == (value if key != "num_cpus" else "2")
+    for counter in launch.rows[0].counters:
+        assert float(record[tables.column(counter)]) == launch.rows[0].counters[counter]
 
 
 def test_before_1_8_the_message_says_what_is_a_skip() -> None:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -113,7 +114,7 @@ def row(n: list, device: str = "D", **more: object) -> dict:
 
 def new(n: list) -> dict:
     config = {"TILE_M": 8, "TILE_N": 4, "WG_X": 2, "WG_Y": 1, "ROWS": 4}
-    return tuned_table.entry("D", n, "k", config, "new")
+    return tuned_table.entry(SimpleNamespace(label="D", capability=0), n, "k", config, "new")
 
 
 @pytest.mark.parametrize(
@@ -219,6 +220,21 @@ def test_an_unknown_device_is_named(tuning):
         tuning.choose_device("Abacus")
 
 
+def test_an_entry_for_an_nvidia_gpu_names_its_capability():
+    gpu = SimpleNamespace(label="NVIDIA CUDA / NVIDIA H200", capability=90)
+    config = {"WG_X": 128, "WG_Y": 1, "TILE_M": 64, "TILE_N": 128, "STAGES": 2}
+    row = tuned_table.entry(gpu, [513, None], "sgemm_tile_register_async", config, "")
+    assert (row["device"], row["nvidia_capability"]) == (gpu.label, 90)
+
+
+def test_a_kernel_in_ptx_is_for_nvidia_alone(tuning):
+    tune = Path(__file__).resolve().parents[1] / "tune.py"
+    command = [tune, "--kernels", "sgemm_tile_register_async", "--bench", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "sgemm_tile_register_async needs an NVIDIA GPU, this is " in done.stderr
+
+
 def test_local_bytes_are_those_of_the_built_kernel(tuning):
     import pyopencl as cl
 
@@ -226,6 +242,8 @@ def test_local_bytes_are_those_of_the_built_kernel(tuning):
     handle = cl.get_platforms()[device.platform].get_devices()[device.index]
     for path in TUNED:
         kernel = tunables.read(path)
+        if kernel.nvidia:
+            continue
         default = {name: kernel._value(name, {}) for name in kernel.values}
         program = cl.Program(cl.Context([handle]), kernel.text).build(["-cl-std=CL1.2"])
         built = getattr(program, path.stem).get_work_group_info(

@@ -4,7 +4,7 @@
 
 const DATA = JSON.parse(document.getElementById("overview").textContent);
 const LOADED = JSON.parse(document.getElementById("inside").textContent);
-const VIEWS = { overview: "Overview", heat: "Heat map", ladder: "Ladder", compare: "Compare nights", nights: "Nights" };
+const VIEWS = { overview: "Overview", heat: "Heat map", ladder: "Ladder", roofline: "Roofline", compare: "Compare nights", nights: "Nights" };
 const SIGNS = { slower: "▲ slower", faster: "▼ faster", same: "● same", unclear: "○ unclear", broke: "✖ broke", missing: "✖ missing",
   new: "＋ new", fixed: "✔ fixed", "still failing": "✖ still failing", "not comparable": "≠ not comparable" };
 const DEFAULTS = { view: "overview", m: "", s: "", q: "", side: "", show: "all", sort: "worst", from: "", to: "", log: "", unit: "time", a: "", b: "", op: "", n: "", night: "", theme: "auto" };
@@ -30,7 +30,8 @@ function seconds(v) {
 }
 const percent = ratio => (ratio >= 1 ? "+" : "−") + Math.abs((ratio - 1) * 100).toFixed(1) + " %";
 const day = night => night.date ? night.date.slice(0, 10) : "no date";
-const called = night => `${day(night)} ${night.sha.slice(0, 8)}`;
+const minute = night => night.date.slice(11, 16);
+const called = night => `${day(night)} ${minute(night)} ${night.sha.slice(0, 8)}`; // several nights may share a day
 const say = text => { document.getElementById("said").textContent = text; };
 
 // A change of time in words and shape: [text, class].
@@ -51,7 +52,7 @@ const link = (text, changes, attributes) => h("a", { href: hash({ ...DEFAULTS, t
 
 function table(caption, heads, rows) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, heads.map(t => h("th", { scope: "col" }, t)))),
+    h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, heads.map((t, i) => h("th", { scope: "col", class: rows[0]?.[i]?.[1] === "num" && "num" }, t)))),
       h("tbody", {}, rows.map(cells => h("tr", {}, cells.map(cell => {
         if (cell instanceof HTMLTableCellElement) return cell;
         const [content, kind] = Array.isArray(cell) ? cell : [cell];
@@ -87,8 +88,14 @@ function need(key) {
   return waiting[key];
 }
 
-const machineOptions = all => [...(all ? [["", "all"]] : []), ...DATA.machines.map((m, i) => [i, m.name])];
-const machine = () => DATA.machines[+state.m] || DATA.machines[0];
+const machineOptions = all => [...(all ? [["", "all"]] : []), ...DATA.machines.map(m => [m.name, m.name])];
+// Links name machines, and nights by their content: they outlive a machine or a night that comes
+// between. A plain number counts.
+const machine = () => DATA.machines.find(m => m.name === state.m) || DATA.machines[+state.m] || DATA.machines[0];
+const nightOf = (of, key, otherwise) => {
+  const at = of.nights.findIndex(n => n.key === key);
+  return at >= 0 ? at : key !== "" && of.nights[+key] ? +key : otherwise;
+};
 function context(of, at) {
   const full = {};
   for (const night of of.nights.slice(0, at + 1)) {
@@ -100,18 +107,18 @@ function context(of, at) {
 
 // ---- overview ---------------------------------------------------------------------------------
 
-function matches(series, place) {
+function matches(series, of) {
   const words = state.q.toLowerCase().split(/\s+/).filter(Boolean), name = series.name.toLowerCase();
   const moved = series.base && Math.abs(Math.log(series.value / series.base)) > Math.log(1 + series.margin);
   const shown = { all: true, changed: moved, failing: series.state === "failing", stale: series.state === "stale", new: series.state === "new" };
-  return (state.m === "" || +state.m === place) && (state.side === "" || series.side === state.side) &&
+  return (state.m === "" || state.m === of.name) && (state.side === "" || series.side === state.side) &&
     words.every(word => name.includes(word)) && shown[state.show];
 }
 
 function alarmRow(alarm) {
   const of = DATA.machines[alarm.m], night = of.nights[alarm.night], at = of.series.findIndex(s => s.name === alarm.series);
   const [text, kind] = change(alarm.after / alarm.before, 0);
-  return [[alarm.state, alarm.regression ? "slower" : ""], [link(alarm.series, { view: "series", m: alarm.m, s: alarm.series }), "long"], of.name, [text, kind], called(night),
+  return [[alarm.state, alarm.regression ? "slower" : ""], [link(alarm.series, { view: "series", m: of.name, s: alarm.series }), "long"], of.name, [text, kind], called(night),
     [alarm.cause === "machine" ? "the machine" : "the code", alarm.cause === "machine" ? "other" : ""],
     [[alarm.why, ...alarm.changed].filter(Boolean).join("; ") || "nothing known", "long"]];
 }
@@ -119,9 +126,9 @@ const ALARM_HEADS = ["State", "Benchmark", "Machine", "Time", "Since", "What mov
 
 function overview() {
   const open = DATA.alarms.filter(a => a.state !== "resolved"), regressions = open.filter(a => a.regression).length;
-  const rows = DATA.machines.flatMap((of, place) => of.series.map(series => ({ of, place, series })));
+  const rows = DATA.machines.flatMap(of => of.series.map(series => ({ of, series })));
   const failing = rows.filter(r => r.series.state === "failing").length, stale = rows.filter(r => r.series.state === "stale").length;
-  const listed = rows.filter(r => matches(r.series, r.place));
+  const listed = rows.filter(r => matches(r.series, r.of));
   const size = r => r.series.base ? -Math.log(r.series.value / r.series.base) : 0;
   const orders = { worst: (a, b) => size(a) - size(b), best: (a, b) => size(b) - size(a), name: (a, b) => a.series.name < b.series.name ? -1 : 1 };
   listed.sort(orders[state.sort] || orders.worst);
@@ -130,7 +137,7 @@ function overview() {
       `; ${open.length} open changes, ${failing} failing and ${stale} stale of ${rows.length} series. ${DATA.order}`),
     table("Machines: the last night of each", ["Machine", "Nights", "Last night", "State", "Failing", "Stale"], DATA.machines.map((of, i) => {
       const last = of.nights.filter(n => !n.apart).pop() || of.nights[of.nights.length - 1], count = s => of.series.filter(x => x.state === s).length;
-      return [link(of.name, { view: "nights", m: i }), [of.nights.length, "num"], called(last), [last.state, last.state === "complete" ? "" : "warn"], [count("failing"), "num"], [count("stale"), "num"]];
+      return [link(of.name, { view: "nights", m: of.name }), [of.nights.length, "num"], called(last), [last.state, last.state === "complete" ? "" : "warn"], [count("failing"), "num"], [count("stale"), "num"]];
     })),
     h("h2", {}, "Changes, worst first"),
     DATA.alarms.length ? longTable("Changes of level found in the history", ALARM_HEADS, DATA.alarms.map(a => () => alarmRow(a)), 25) : h("p", {}, "No change of level in any series."),
@@ -140,11 +147,11 @@ function overview() {
     notes()];
 }
 
-function seriesRow({ of, place, series }) {
+function seriesRow({ of, series }) {
   const rate = series.rate ? significant(series.rate) + " " + series.unit : "–";
   const states = { ok: "measured", failing: "✖ failing", skipped: "skipped", stale: "◌ stale: not in the last night", new: "＋ new", apart: "apart from the branch" };
   const ended = series.state === "stale" && series.last !== undefined ? `; ended after ${called(of.nights[series.last])}` : "";
-  return [[link(series.name, { view: "series", m: place, s: series.name }), "long"], of.name, [seconds(series.value), "num"], [rate, "num"],
+  return [[link(series.name, { view: "series", m: of.name, s: series.name }), "long"], of.name, [seconds(series.value), "num"], [rate, "num"],
     change(series.base && series.value / series.base, series.margin), [states[series.state] + ended + (series.why ? `: ${series.why}` : ""), series.state === "failing" ? "slower" : series.state === "ok" ? "" : "warn"]];
 }
 
@@ -171,32 +178,35 @@ async function seriesView() {
   const of = machine(), place = Math.max(0, of.series.findIndex(s => s.name === state.s)), about = of.series[place];
   const packed = await need(`s/${DATA.machines.indexOf(of)}-${place}-${of.stamp}`), back = list => list && list.map(v => v === null ? null : v * packed.scale);
   const data = { ...packed, v: back(packed.v), lo: back(packed.lo), hi: back(packed.hi), raw: packed.raw.map(back) };
-  const rates = state.unit === "rate" && about.unit, work = about.rate * about.value;
-  const turn = v => v === null ? null : rates ? work / v : v, format = v => rates ? significant(v) : seconds(v);
+  const rates = state.unit === "rate" && about.unit, work = about.rate * about.value, relative = state.unit === "relative" && about.value;
+  const turn = v => v === null ? null : rates ? work / v : relative ? v / about.value : v, format = v => rates ? significant(v) : relative ? percent(v) : seconds(v);
   const last = of.nights.length - 1, from = Math.min(+(state.from || Math.max(0, last - 89)), last), to = Math.min(+(state.to || last), last);
   const mine = DATA.alarms.filter(a => DATA.machines[a.m] === of && a.series === about.name);
   const marks = mine.map(a => ({ at: a.night, kind: a.after > a.before ? "step" : "step good", sign: a.after > a.before ? "▲" : "▼",
     text: `${a.state}: ${change(a.after / a.before, 0)[0]} since ${called(of.nights[a.night])}` }));
   of.nights.forEach((n, i) => { if (n.changed) marks.push({ at: i, kind: "context", sign: "◆", text: `${called(n)}: ${n.changed.join("; ")}` }); });
-  const show = i => [day(of.nights[i]).slice(2), `${called(of.nights[i])}: ${data.st[i] ? data.st[i].join(": ") : data.v[i] === null ? "no value (" + of.nights[i].state + ")" : format(turn(data.v[i]))}`];
+  const days = new Set(of.nights.slice(from, to + 1).map(day)).size, oneDay = days < (to - from + 1) / 2;
+  const show = i => [oneDay ? `${day(of.nights[i]).slice(5)} ${minute(of.nights[i])}` : day(of.nights[i]).slice(2), `${called(of.nights[i])}: ${data.st[i] ? data.st[i].join(": ") : data.v[i] === null ? "no value (" + of.nights[i].state + ")" : format(turn(data.v[i]))}`];
   const shown = { v: data.v.map(turn), lo: data.lo.map(turn), hi: data.hi.map(turn), raw: data.raw.map(r => r && r.map(turn)), marks, apart: of.nights.findIndex(n => n.apart) };
   if (shown.apart < 0) shown.apart = of.nights.length;
   const view = { from, to, log: state.log === "1" };
   const zoom = (a, b) => go({ from: a, to: b });
-  const label = `${about.name} on ${of.name}: ${rates ? about.unit : "time"} of nights ${called(of.nights[from])} to ${called(of.nights[to])}. Arrow keys read nights, plus and minus zoom, 0 shows all.`;
+  const label = `${about.name} on ${of.name}: ${rates ? about.unit : relative ? "time against the last night" : "time"} of nights ${called(of.nights[from])} to ${called(of.nights[to])}. Arrow keys read nights, plus and minus zoom, 0 shows all.`;
   return [h("h1", {}, about.name), h("p", {}, sentence(of, about, data)), seriesBar(of, about, { from, to, last }, zoom),
     lineChart(shown, view, label, format, show, zoom),
     h("p", { class: "faint" }, "Blue points and line: median of the launches. Band: their middle half. Grey dots: launches. ▲ ▼ solid line: the level changed. ◆ dashed line: machine, driver or compiler changed; after a change of machine or driver statistics start anew. ◇: a commit that is not on the branch."),
     h("h2", {}, "Changes"), mine.length ? table("Changes of level of this series", ALARM_HEADS, mine.map(alarmRow)) : h("p", {}, "No change of level."),
     h("details", { id: "behind" }, h("summary", {}, "Table of the nights in this chart"),
       table("Values of the chart", ["Night", "Median", "Quartiles", about.unit || "Rate", "Launches", "Remarks"], of.nights.map((n, i) => i).filter(i => i >= from && i <= to).map(i => [
-        link(called(of.nights[i]), { view: "nights", m: DATA.machines.indexOf(of), night: i }), [seconds(data.v[i]), "num"], [`${seconds(data.lo[i])} – ${seconds(data.hi[i])}`, "num"],
+        link(called(of.nights[i]), { view: "nights", m: of.name, night: of.nights[i].key }), [seconds(data.v[i]), "num"], [`${seconds(data.lo[i])} – ${seconds(data.hi[i])}`, "num"],
         [data.r[i] === null ? "–" : significant(data.r[i]), "num"], [(data.raw[i] || []).length, "num"], [(data.st[i] || (data.v[i] === null ? [of.nights[i].state === "complete" ? "no value" : of.nights[i].state] : [])).join(": "), "long"]])))];
 }
 
 function sentence(of, about, data) {
   const parts = [`${data.v.filter(v => v !== null).length} nights with a value on ${of.name}.`];
   if (about.value) parts.push(`Last: ${seconds(about.value)}${about.rate ? `, ${significant(about.rate)} ${about.unit}` : ""}${about.base ? `, ${change(about.value / about.base, about.margin)[0]} against the baseline of ${seconds(about.base)}` : ""}.`);
+  const [nights, launches] = data.noise.map(v => v && `±${significant(100 * v)} %`);
+  if (nights) parts.push(`Noise: ${nights} from night to night${launches ? `, ${launches} from launch to launch` : ""}.`);
   if (about.formerly) parts.push(`Formerly ${about.formerly.join(", ")}.`);
   if (data.drift) parts.push(`It drifts slowly: ${percent(data.drift)} time over the whole history.`);
   if (about.state !== "ok") parts.push(`State: ${about.state}${about.why ? ` (${about.why})` : ""}.`);
@@ -212,15 +222,16 @@ function seriesBar(of, about, range, zoom) {
     button("earlier", () => zoom(Math.max(0, from - quarter), Math.max(1, to - quarter))), button("later", () => zoom(Math.min(last - 1, from + quarter), Math.min(last, to + quarter))),
     button("logarithmic", () => go({ log: state.log ? "" : "1" }), state.log === "1"),
     about.unit ? button(about.unit, () => go({ unit: state.unit === "rate" ? "time" : "rate" }), state.unit === "rate") : "",
-    copyButton(), DATA.machines.length > 1 ? select("Machine", "m", DATA.machines.map((m, i) => [i, m.name]).filter(([i]) => DATA.machines[i].series.some(s => s.name === about.name))) : "");
+    button("relative", () => go({ unit: state.unit === "relative" ? "time" : "relative" }), state.unit === "relative"),
+    copyButton(), DATA.machines.length > 1 ? select("Machine", "m", DATA.machines.filter(m => m.series.some(s => s.name === about.name)).map(m => [m.name, m.name])) : "");
 }
 
 // ---- compare two nights -----------------------------------------------------------------------
 
 async function compareView() {
-  const of = machine(), last = of.nights.length - 1, b = state.b === "" ? last : +state.b, a = state.a === "" ? Math.max(0, b - 1) : +state.a;
-  const options = of.nights.map((n, i) => [i, `${called(n)} (${n.state})`]).reverse();
-  const pick = (label, key, value) => h("label", {}, label + " ", h("select", { onchange: event => go({ [key]: event.target.value }) }, options.map(([v, t]) => h("option", { value: v, selected: v === value }, t))));
+  const of = machine(), last = of.nights.length - 1, b = nightOf(of, state.b, last), a = nightOf(of, state.a, Math.max(0, b - 1));
+  const options = of.nights.map(n => [n.key, `${called(n)} (${n.state})`]).reverse();
+  const pick = (label, key, value) => h("label", {}, label + " ", h("select", { onchange: event => go({ [key]: event.target.value }) }, options.map(([v, t]) => h("option", { value: v, selected: v === of.nights[value].key }, t))));
   const rows = judge(await comparison(of, a, b), DATA.tests);
   const order = Object.keys({ broke: 1, missing: 1, slower: 1, "still failing": 1, "not comparable": 1, unclear: 1, new: 1, fixed: 1, faster: 1, same: 1 });
   const size = r => Math.abs(Math.log(r.estimate || 1));
@@ -234,7 +245,7 @@ async function compareView() {
       select("Show", "show", [["all", "all"], ["changed", "only changed"]]), copyButton()),
     h("p", {}, h("strong", {}, `B against A: ${counts || "nothing in common"}.`), " The words and limits are those of compare.py: corrected p below 0.05 and a change beyond the margin, or an interval inside it."),
     longTable(`${called(of.nights[b])} against ${called(of.nights[a])}`, ["Verdict", "Benchmark", "A", "B", "B / A", "95 % interval", "Corrected p", "Reason"], shown.map(r => () => [
-      [SIGNS[r.word], css[r.word] || "other"], [link(r.now_name, { view: "series", m: DATA.machines.indexOf(of), s: r.now_name }), "long"], [r.base ? seconds(r.base[2].length ? median(r.base[2]) : null) : "–", "num"], [r.now ? seconds(r.now[2].length ? median(r.now[2]) : null) : "–", "num"],
+      [SIGNS[r.word], css[r.word] || "other"], [link(r.now_name, { view: "series", m: of.name, s: r.now_name }), "long"], [r.base ? seconds(r.base[2].length ? median(r.base[2]) : null) : "–", "num"], [r.now ? seconds(r.now[2].length ? median(r.now[2]) : null) : "–", "num"],
       [r.ratio ? percent(r.ratio) : "–", "num"], [r.low ? `${percent(r.low)} … ${percent(r.high)}` : "–", "num"], [r.adjusted == null ? "–" : r.adjusted.toPrecision(2), "num"], [r.reason, "long"]]))];
 }
 
@@ -264,8 +275,8 @@ function heatView() {
     if (!series) return h("td", { class: "faint" }, "–");
     const [text, kind] = change(series.week && series.value / series.week, series.margin), ratio = series.week ? Math.abs(Math.log(series.value / series.week)) : 0;
     const deep = kind === "faint" ? "" : (kind === "slower" ? "s" : "f") + (ratio > 0.1 ? "3" : "1");
-    return h("td", { class: deep }, link(series.rate ? `${significant(series.rate)} ${series.unit}` : seconds(series.value), { view: "series", m: DATA.machines.indexOf(machine()), s: series.name }),
-      h("br"), series.state === "failing" ? "✖ failing" : series.week ? text : "no value a week ago");
+    return h("td", { class: deep }, link(series.rate ? `${significant(series.rate)} ${series.unit}` : seconds(series.value), { view: "series", m: machine().name, s: series.name }, { class: "whole" }),
+      h("br"), series.state === "failing" ? "✖ failing" : series.value ? series.week ? text : "no value a week ago" : "not measured");
   };
   return [h("h1", {}, "Heat map: variant × n"), h("form", {}, select("Machine", "m", machineOptions(false)), select("Product", "op", ops.map(o => [o, o])), copyButton()),
     h("p", {}, "Each cell: the last rate, and the change of time against a week before: ▲ slower, ▼ faster, ● within the margin."),
@@ -282,43 +293,47 @@ function ladderView() {
   const peaks = machine().series.filter(s => s.tests && s.rate && s.unit === unit).map(s => ({ name: `${s.side} ${s.variant}`, value: s.rate }));
   const tops = [...new Map(peaks.sort((a, b) => a.value - b.value).map(p => [p.name, p])).values()];
   const roof = side => Math.max(...peaks.filter(p => p.name.startsWith(side)).map(p => p.value));
-  const share = s => isFinite(roof(s.side)) ? (100 * s.rate / roof(s.side)).toFixed(0) + " % of the measured peak" : "peak not measured";
-  const bars = rows.map(s => ({ name: `${s.side}/${s.variant}`, value: s.rate, kind: /Peer/.test(s.variant) ? "peer" : s.side.toLowerCase() || "cpu", text: significant(s.rate) + " " + s.unit }));
+  const matrix = s => s.point && s.point.bound === "matrix units";
+  const share = s => matrix(s) ? "matrix units: their peak is not measured" : isFinite(roof(s.side)) ? (100 * s.rate / roof(s.side)).toFixed(0) + " % of the measured peak" : "peak not measured";
+  const bars = rows.map(s => ({ name: `${matrix(s) ? "▲ " : ""}${s.side}/${s.variant}`, value: s.rate, kind: /Peer/.test(s.variant) ? "peer" : matrix(s) ? "matrix" : s.side.toLowerCase() || "cpu", text: significant(s.rate) + " " + s.unit }));
   return [h("h1", {}, "Ladder: every variant of one product"), h("form", {}, select("Machine", "m", machineOptions(false)), select("Product", "op", ops.map(o => [o, o])), select("Size n", "n", sizes.map(v => [v, v])), copyButton()),
-    h("p", {}, rows.length ? `Fastest of ${op} n = ${n} on ${machine().name}: ${bars[0].name} with ${bars[0].text} (${share(rows[0])}). Dashed frames: vendors' libraries. Dashed lines: measured peaks.` : "No rates for this product."),
+    h("p", {}, rows.length ? `Fastest of ${op} n = ${n} on ${machine().name}: ${bars[0].name} with ${bars[0].text} (${share(rows[0])}). Dashed frames: vendors' libraries. Dashed lines: measured peaks of the multiply-adds. ▲: matrix units, which those do not bound.` : "No rates for this product."),
     rows.length ? barChart(bars, tops, `Rates of ${rows.length} variants; the table below has the same numbers`) : "",
-    rows.length ? table("Numbers of the ladder", ["Variant", "Rate", "Time", "Share of peak"], rows.map(s => [[link(`${s.side}/${s.variant}`, { view: "series", m: DATA.machines.indexOf(machine()), s: s.name }), "long"], [significant(s.rate) + " " + s.unit, "num"], [seconds(s.value), "num"], share(s)])) : ""];
+    rows.length ? table("Numbers of the ladder", ["Variant", "Rate", "Time", "Share of peak"], rows.map(s => [[link(`${s.side}/${s.variant}`, { view: "series", m: machine().name, s: s.name }), "long"], [significant(s.rate) + " " + s.unit, "num"], [seconds(s.value), "num"], share(s)])) : ""];
 }
 
 // ---- nights -----------------------------------------------------------------------------------
 
-function nightsView() {
-  const of = machine(), chosen = state.night === "" ? null : of.nights[+state.night];
+async function nightsView() {
+  const of = machine(), chosen = of.nights[nightOf(of, state.night, -1)];
   const heads = ["Night", "Commit", "State", "What changed, remarks"];
-  const row = i => { const n = of.nights[i]; return () => [link(`${n.date.replace("T", " ").replace("Z", " UTC") || "no date"}`, { view: "nights", m: DATA.machines.indexOf(of), night: i }), n.sha || "unknown",
+  const row = i => { const n = of.nights[i]; return () => [link(`${n.date.replace("T", " ").replace("Z", " UTC") || "no date"}`, { view: "nights", m: of.name, night: of.nights[i].key }), n.sha || "unknown",
     [n.state + (n.apart ? "; not on the branch" : ""), n.state === "complete" && !n.apart ? "" : "warn"], [[n.message, ...(n.changed || [])].filter(Boolean).join("; "), "long"]]; };
   const places = of.nights.map((n, i) => i), on = places.filter(i => !of.nights[i].apart).reverse(), apart = places.filter(i => of.nights[i].apart);
   return [h("h1", {}, chosen ? `Night ${called(chosen)}` : "Nights"), h("form", {}, select("Machine", "m", machineOptions(false)), copyButton()),
-    chosen ? nightDetails(of, chosen) : "", chosen ? h("h2", {}, "All nights") : "", h("p", {}, DATA.order),
+    chosen ? await nightDetails(of, chosen) : "", chosen ? h("h2", {}, "All nights") : "", h("p", {}, DATA.order),
     longTable(`Nights on ${of.name}, newest first`, heads, on.map(row)),
     apart.length ? [h("h2", {}, "Nights apart"), h("p", {}, "Their commits are not on the branch (any more): after a forced push, or from another branch. They take no part in statistics."), longTable("Nights apart from the branch", heads, apart.map(row))] : "",
-    of.unmeasured.length ? h("p", {}, `Commits without a night since the first one: ${of.unmeasured.join(", ")}.`) : ""].flat();
+    of.unmeasured.length ? h("details", {}, h("summary", {}, `${of.unmeasured.length} commits without a night since the first one`), h("p", {}, of.unmeasured.join(", "))) : ""].flat();
 }
 
-function nightDetails(of, night) {
+async function nightDetails(of, night) {
   const full = context(of, of.nights.indexOf(night)), list = pairs => h("dl", {}, pairs.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, String(v))]));
-  return h("section", { "aria-label": "This night" }, h("p", {}, `Commit ${night.sha || "unknown"} on ${of.name}: ${night.state}${night.message ? ` (${night.message})` : ""}. `, link("Compare with the night before", { view: "compare", m: DATA.machines.indexOf(of), b: of.nights.indexOf(night) })),
-    night.notes ? h("ul", {}, night.notes.map(t => h("li", {}, t))) : "", h("h2", {}, "Machine and build"), list(Object.entries(full).sort()));
+  return h("section", { "aria-label": "This night" }, h("p", {}, `Commit ${night.sha || "unknown"} on ${of.name}: ${night.state}${night.message ? ` (${night.message})` : ""}. `, link("Compare with the night before", { view: "compare", m: of.name, b: night.key })),
+    night.notes ? h("ul", {}, night.notes.map(t => h("li", {}, t))) : "", h("h2", {}, "Machine and build"), list(Object.entries(full).sort()),
+    h("h2", {}, "Rows"), longTable("Every row of this night", ["Benchmark", "Median", "Launches", "Status"], Object.entries(await need("n/" + night.key)).map(([name, [status, message, launches]]) => () =>
+      [[name, "long"], [launches.length ? seconds(median(launches)) : "–", "num"], [launches.length, "num"], [[status, message].filter(Boolean).join(": "), "long"]]), 25));
 }
 
 // ---- routing ----------------------------------------------------------------------------------
 
-const DRAW = { overview, series: seriesView, compare: compareView, heat: heatView, ladder: ladderView, nights: nightsView };
+const DRAW = { overview, series: seriesView, compare: compareView, heat: heatView, ladder: ladderView, roofline: rooflineView, nights: nightsView };
 
 async function draw() {
   const before = state.view;
   state = { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
   if (!DRAW[state.view]) state.view = "overview";
+  if (state.m !== "" && DATA.machines.length) state.m = machine().name;
   document.documentElement.dataset.theme = state.theme;
   document.getElementById("theme").value = state.theme;
   document.getElementById("views").replaceChildren(...Object.entries(VIEWS).map(([view, text]) =>

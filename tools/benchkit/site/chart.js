@@ -152,5 +152,6 @@ function barChart(rows, peaks, label) {
     const at = x(peak.value);
     root.append(svg("line", { class: "peak", x1: at, x2: at, y1: 16, y2: height - 6 }), svg("text", { x: at, y: 12, "text-anchor": "end" }, peak.name));
   }
+  root.append(...root.querySelectorAll("text")); // above the lines
   return root;
 }

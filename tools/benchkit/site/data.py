@@ -1,21 +1,24 @@
 """History and alarms → plain values for the page: what JSON can hold, and nothing else."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from benchkit import alarms, margins, statistics, steps, verdicts
+from benchkit import alarms, margins, roofline, statistics, steps, verdicts
 from benchkit.alarms import Alarm, Rules
 from benchkit.history import History, Machine, Night, Series
 from benchkit.index import Index
 from benchkit.machines import REFUSE, RULES
+from benchkit.names import Name
+from benchkit.roofline import Roofs
 
 RECENT = 10  # nights that make the baseline of the last one
 DIGITS = 7
+QUARTILES = 1.349  # sigmas between the quartiles of a normal distribution
 MOST_LAUNCHES = 40  # more of them in a night get no interval
 
 
@@ -51,7 +54,16 @@ def series(index: Index, machine: Machine, one: Series, stepped: bool) -> dict[s
         "st": {str(at): list(said) for at, said in sorted(one.status.items())},
         "seg": machine.segments(one)[1:-1],
         "drift": drift,
+        "noise": _noise(one),
     }
+
+
+def _noise(one: Series) -> list[float | None]:
+    """Robust sigma from night to night and from launch to launch, as fractions."""
+    there = one.value > 0  # not NaN
+    nights = steps.noise(np.log(one.value[there])) if there.sum() > 2 else np.nan
+    launches = (one.high[there] - one.low[there]) / one.value[there] / QUARTILES
+    return numbers(np.array([nights, np.median(launches) if len(launches) else np.nan]), 2)
 
 
 def night(index: Index, one: Night) -> dict[str, Any]:
@@ -79,8 +91,10 @@ def numbers(values: np.ndarray, digits: int = DIGITS) -> list[float | None]:
 def _whole(values: np.ndarray, scale: float) -> list[int | None]:
     """Multiples of `scale`; None where there is no value."""
     finite = np.isfinite(values)
-    whole = np.rint(np.where(finite, values, 0) / scale).tolist()
-    return [int(v) if ok else None for v, ok in zip(whole, finite.tolist(), strict=True)]
+    whole = np.rint(np.where(finite, values, 0) / scale).astype(np.int64).tolist()
+    if finite.all():
+        return whole
+    return [v if ok else None for v, ok in zip(whole, finite.tolist(), strict=True)]
 
 
 def _split(blobs: Sequence[bytes], turn: Callable[[np.ndarray], list]) -> list[list]:
@@ -94,12 +108,44 @@ def _split(blobs: Sequence[bytes], turn: Callable[[np.ndarray], list]) -> list[l
 
 
 def _machine(history: History, machine: Machine, rules: Rules) -> dict[str, Any]:
+    roofs = roofline.roofs(_peaks(machine))
     return {
         "name": machine.name,
         "nights": [_night(machine, at) for at in range(len(machine.nights))],
-        "series": [_series(machine, one, rules) for one in machine.series],
+        "roofs": {
+            side: {"flops": roof.flops, "levels": roof.levels, "local": roof.local}
+            for side, roof in roofs.items()
+        },
+        "series": [
+            _series(machine, one, rules) | _under_roof(one, roofs) for one in machine.series
+        ],
         "unmeasured": [sha[:12] for sha in history.unmeasured(machine)[-200:]],
     }
+
+
+def _peaks(machine: Machine) -> Iterator[tuple[Name, float]]:
+    """The best rate of every Peak row, FLOP/s or bytes/s, in the baseline's nights and the last."""
+    for one in machine.series:
+        if one.fields.op == "Peak" and one.last is not None:
+            bounds = [b for b in machine.segments(one) if b <= one.last]
+            rates = one.rate[bounds[-1] if bounds else 0 : one.last + 1]
+            rates = rates[np.isfinite(rates)][-RECENT - 1 :]
+            if len(rates):
+                yield one.fields, float(rates.max()) * 1e9
+
+
+def _under_roof(one: Series, roofs: dict[str, Roofs]) -> dict[str, Any]:
+    """Where the last value lies on the roofline, for products by their kernel alone."""
+    if one.last is None:
+        return {}
+    own = float(one.percent[one.last])
+    seconds, roof = float(one.value[one.last]), roofs.get(one.fields.side, Roofs(None))
+    at = roofline.point(one.name, one.fields, seconds, roof, own if math.isfinite(own) else None)
+    if at is None:
+        return {}
+    said = {"ai": at.intensity, "flops": at.flops, "percent": at.percent}
+    said = {k: v and float(f"{v:.5g}") for k, v in said.items()}
+    return {"point": said | {"bound": at.bound} | ({"remark": at.remark} if at.remark else {})}
 
 
 def _night(machine: Machine, at: int) -> dict[str, Any]:
