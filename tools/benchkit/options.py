@@ -117,6 +117,7 @@ def flag(text: str, **more: object) -> dict:
     return {"action": "store_true", "help": text, **more}
 
 
+FAIL_ON = "slower,broke,missing,still failing"
 OPTIONS = {
     "verdicts": {
         "--alpha": {
@@ -138,11 +139,11 @@ OPTIONS = {
             "help": "what is better of --metric, where its name does not tell",
         },
         "--fail-on": {
-            "default": "slower,broke,missing,still failing",
+            "default": FAIL_ON,
             "metavar": "WORDS",
             "help": "what exit code 1 stands for, of "
             + ", ".join(FAIL_WORDS)
-            + " (%(default)s); without 'still failing' rows that are broken on both sides pass, "
+            + f" ({FAIL_ON}); without 'still failing' rows that are broken on both sides pass, "
             "and a warning says how many",
         },
         "--allow-different-machine": flag("compare although device, CPU or build type differ"),
