@@ -70,11 +70,11 @@ def test_exit_codes(compare, arguments: tuple, code: int) -> None:
     assert done.returncode == code, done.stderr
     assert done.stdout or done.stderr
 
+
 @pytest.mark.parametrize("verb", ["benchmarks", "filters", "commits", "within", "csv"])
-def test_every_verb_has_its_help(verb):
+def test_every_verb_has_its_help(compare, verb):
     done = compare(verb, "--help")
     assert done.returncode == 0 and done.stdout.startswith("usage: ")
-
 
 
 def test_rows_that_are_broken_on_both_sides_never_pass_in_silence(compare) -> None:
