@@ -128,6 +128,8 @@ def test_ctrl_c_keeps_what_was_measured(programs, tmp_path: Path, asked: bool) -
     process = subprocess.Popen(
         [*map(str, command), "--launches", "50"], env=env, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # A job in the background of a shell inherits that it ignores the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     while len(list(keep.rglob("launch-*.json"))) < 9:
         time.sleep(0.05)
