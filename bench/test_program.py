@@ -412,10 +412,10 @@ def test_a_syntax_error_shows_the_log_with_the_files_own_line(tmp_path, kernels)
 def test_a_time_that_beats_the_measured_peak_is_marked(tmp_path, kernels):
     plant(kernels, "peak_fma", "r < rounds", "r < 30 * rounds")  # a peak a thirtieth of the truth
     found, done = rows(
-        tmp_path, "--n=256", f"--kernels={kernels}", "--benchmark_filter=GPU/(Block4x4|Base)/n"
+        tmp_path, "--n=256", f"--kernels={kernels}", "--benchmark_filter=GPU/(VectorPanel|Base)/n"
     )
     assert done.returncode == 0, done.stdout
-    label = found["SGEMM/GPU/Block4x4/n:256/manual_time"].get("label", "")
+    label = found["SGEMM/GPU/VectorPanel/n:256/manual_time"].get("label", "")
     assert re.match(r"suspicious: \d+ GFLOP/s is faster than the measured peak", label)
     assert "label" not in found["SGEMM/GPU/Base/n:256/manual_time"]
 
