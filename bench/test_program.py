@@ -410,7 +410,7 @@ def test_a_syntax_error_shows_the_log_with_the_files_own_line(tmp_path, kernels)
 
 
 def test_a_time_that_beats_the_measured_peak_is_marked(tmp_path, kernels):
-    plant(kernels, "peak_fma", "r < rounds", "r < 30 * rounds")  # a peak a thirtieth of the truth
+    plant(kernels, "peak_fma", "r < rounds", "r < 12 * rounds")  # a peak a twelfth of the truth
     found, done = rows(
         tmp_path, "--n=256", f"--kernels={kernels}", "--benchmark_filter=GPU/(VectorPanel|Base)/n"
     )
