@@ -1,4 +1,4 @@
-// C = A B, row-major float32, on Hopper's warpgroup matrix unit (wgmma): inputs rounded to TF32 (11
+// C = A B, row-major float32, on Hopper's warpgroup matrix unit (wgmma): inputs read as TF32 (11
 // bits), float32 sums.
 //
 // Idea. wgmma wants both TF32 operands with k contiguous. Row-major A has that, row-major B does
