@@ -42,9 +42,6 @@ class Winner:
     config: dict[str, int]
     milliseconds: float
 
-    def gflops(self, n: int) -> float:
-        return 2 * n**3 / self.milliseconds * 1e-6
-
 
 def choose_device(wanted: str) -> Device:
     """As `bench --device`: index or part of "platform / device"; the first GPU if empty."""
