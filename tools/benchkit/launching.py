@@ -4,6 +4,7 @@ Nothing measured is lost: each launch is kept as its own file as soon as it is c
 ends the measuring, not the report.
 """
 
+import contextlib
 import filecmp
 import os
 import random
@@ -157,29 +158,74 @@ def run(program: Program, file: Path, turn: str) -> None:
     own = os.environ.get("BENCHMARK_CONTEXT")
     context = f"{own},launch_turn={turn}" if own else f"launch_turn={turn}"
     environment = {**os.environ, "BENCHMARK_CONTEXT": context}
-    try:
-        process = subprocess.Popen(
-            command,
-            executable=program.path,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise UserError(f"{program.path}: cannot be run: {error.strerror}") from error
-    try:
-        _, errors = process.communicate(timeout=program.limit)
-    except (KeyboardInterrupt, subprocess.TimeoutExpired) as stop:
-        os.killpg(process.pid, signal.SIGTERM if program.limit is None else signal.SIGKILL)
-        process.wait()
-        partial.unlink(missing_ok=True)
-        if isinstance(stop, KeyboardInterrupt):
-            raise
-        raise UserError(f"{program.path}: was ended after {program.limit:g} s") from stop
-    _check(program, process.returncode, errors.decode(errors="replace"), partial)
-    partial.replace(file)
+    with _Interruptible(program) as launch:
+        errors = launch.finish(command, environment)
+        if launch.asked and launch.process.returncode:
+            partial.unlink(missing_ok=True)
+            raise KeyboardInterrupt
+        if launch.overdue:
+            partial.unlink(missing_ok=True)
+            raise UserError(f"{program.path}: was ended after {program.limit:g} s")
+        _check(program, launch.process.returncode, errors, partial)
+        partial.replace(file)
+
+
+class _Interruptible:
+    """One process; while it is there, Ctrl-C (or SIGTERM) ends it, a second one kills it.
+
+    Only when the block has ended is the interruption raised: at whatever moment it comes, no
+    process is left running and no result half named.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.asked, self.overdue = program, 0, False
+        self.process: subprocess.Popen | None = None
+        self.handlers: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> "_Interruptible":
+        for one in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(one) != signal.SIG_IGN:
+                self.handlers[one] = signal.signal(one, self._ask)
+        return self
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        for one, handler in self.handlers.items():
+            signal.signal(one, handler)
+        if self.asked and kind is None:
+            raise KeyboardInterrupt
+
+    def finish(self, command: list[str], environment: dict[str, str]) -> str:
+        """Runs the process to its end; what it said on stderr."""
+        try:
+            self.process = subprocess.Popen(
+                command,
+                executable=self.program.path,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UserError(f"{self.program.path}: cannot be run: {error.strerror}") from error
+        if self.asked:
+            self._end(signal.SIGTERM)
+        try:
+            errors = self.process.communicate(timeout=self.program.limit)[1]
+        except subprocess.TimeoutExpired:
+            self.overdue = True
+            self._end(signal.SIGKILL)
+            errors = self.process.communicate()[1]
+        return errors.decode(errors="replace")
+
+    def _ask(self, *_: object) -> None:
+        self.asked += 1
+        self._end(signal.SIGTERM if self.asked == 1 else signal.SIGKILL)
+
+    def _end(self, by: signal.Signals) -> None:
+        if self.process:
+            with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                os.killpg(self.process.pid, by)
 
 
 def _check(program: Program, code: int, errors: str, result: Path) -> None:

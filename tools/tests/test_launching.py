@@ -141,6 +141,40 @@ def test_ctrl_c_keeps_what_was_measured(programs, tmp_path: Path, asked: bool) -
     assert not list(keep.rglob("*.partial"))
 
 
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["before", "started", "ended"])
+def test_no_moment_is_too_early_or_too_late_to_interrupt(
+    programs, tmp_path: Path, monkeypatch, moment: str, by: signal.Signals
+) -> None:
+    """The signal comes while the process is being started, or while its result is looked at."""
+    processes = []
+
+    class Started(subprocess.Popen):
+        def __init__(self, *words: object, **settings: object) -> None:
+            if moment == "before":
+                os.kill(os.getpid(), by)
+            super().__init__(*words, **settings)
+            processes.append(self)
+            if moment == "started":
+                os.kill(os.getpid(), by)
+
+    monkeypatch.setattr(subprocess, "Popen", Started)
+    check = launching._check
+    if moment == "ended":
+        monkeypatch.setattr(
+            launching, "_check", lambda *words: (os.kill(os.getpid(), by), check(*words))
+        )
+    else:
+        monkeypatch.setenv("FAKE_SLEEP", "60")
+    handlers = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(KeyboardInterrupt):
+        launching.run(launching.Program(programs[0]), tmp_path / "one.json", "session.0")
+    assert processes[0].returncode == (0 if moment == "ended" else -signal.SIGTERM)
+    assert (tmp_path / "one.json").exists() == (moment == "ended")
+    assert not list(tmp_path.glob("*.partial"))
+    assert handlers == [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+
+
 # ---- commits ----------------------------------------------------------------------------------
 
 
