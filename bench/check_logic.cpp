@@ -1,4 +1,5 @@
 // The pure logic, by tables of real devices and drivers, and the checker itself by planted faults.
+#include "bench/accuracy.hpp"
 #include "bench/options.hpp"
 #include "bench/problem.hpp"
 #include "gpu/event_time.hpp"
@@ -115,19 +116,19 @@ class Checker : public testing::Test {
 
 TEST_F(Checker, AcceptsTheRightResult) {
   EXPECT_EQ(fault(), "");
-  EXPECT_EQ(bench::worst_error(operands, gpu::kFloat32Epsilon), 0);
+  EXPECT_EQ(bench::worst_error(operands, bench::exact(operands), gpu::kFloat32Epsilon), 0);
 }
 
 TEST_F(Checker, CatchesOneChangedElement) {
   at(16, 3) += 1;
   EXPECT_NE(fault().find("1 of 289 elements, the first at row 16, column 3"), std::string::npos);
-  EXPECT_GT(bench::worst_error(operands, gpu::kFloat32Epsilon), 1);
+  EXPECT_GT(bench::worst_error(operands, bench::exact(operands), gpu::kFloat32Epsilon), 1);
 }
 
 TEST_F(Checker, CatchesANaN) {
   at(0, 0) = std::numeric_limits<float>::quiet_NaN();
   EXPECT_NE(fault(), "");
-  EXPECT_FALSE(bench::worst_error(operands, gpu::kFloat32Epsilon) <= 1);
+  EXPECT_FALSE(bench::worst_error(operands, bench::exact(operands), gpu::kFloat32Epsilon) <= 1);
 }
 
 TEST_F(Checker, CatchesATransposedResult) {
@@ -153,9 +154,56 @@ TEST_F(Checker, BoundIsTightEnoughForOneLostProduct) {
   Operands real = bench::make_operands({33, 33, 500, 500, 33, 33}, Values::kUnit);
   const auto product = bench::reference(real);
   std::copy(product.begin(), product.end(), real.c());
-  EXPECT_LE(bench::worst_error(real, gpu::kFloat32Epsilon), 1);
+  EXPECT_LE(bench::worst_error(real, bench::exact(real), gpu::kFloat32Epsilon), 1);
   real.c()[40] -= real.a[500] * real.b[7];  // row 1, column 7
-  EXPECT_GT(bench::worst_error(real, gpu::kFloat32Epsilon), 1);
+  EXPECT_GT(bench::worst_error(real, bench::exact(real), gpu::kFloat32Epsilon), 1);
+}
+
+TEST_F(Checker, LooksAtEveryStepOfRowsWhereNotAllAreWanted) {
+  const bench::Exact some = bench::exact(operands, 6);  // rows 0, 3, … 15
+  EXPECT_EQ(some.product.size(), 6 * 17U);
+  at(14, 0) += 1;
+  EXPECT_EQ(bench::worst_error(operands, some, gpu::kFloat32Epsilon), 0);
+  at(15, 16) += 1;
+  EXPECT_GT(bench::worst_error(operands, some, gpu::kFloat32Epsilon), 1);
+}
+
+bench::Case row(std::string variant, double epsilon = gpu::kFloat32Epsilon) {
+  const bool on_device = variant.find("/GPU/") != std::string::npos;
+  return {std::move(variant), on_device, epsilon, {}, {}};
+}
+
+TEST(Accuracy, TheYardstickIsAPeerOfFullAccuracyElseEigen) {
+  std::vector<bench::Case> cases{row("SGEMM/CPU/Eigen"), row("SGEMM/CPU/Packed"),
+                                 row("SGEMM/GPU/PeerCuBLASTf32", gpu::kTf32Epsilon),
+                                 row("SGEMV/CPU/Eigen")};
+  const auto of = [&](bench::Op op) { return bench::yardstick(cases, op).variant; };
+  EXPECT_EQ(of(bench::Op::kSgemm), "SGEMM/CPU/Eigen");
+  cases.push_back(row("SGEMM/CPU/PeerOneDNN"));
+  EXPECT_EQ(of(bench::Op::kSgemm), "SGEMM/CPU/PeerOneDNN");
+  cases.push_back(row("SGEMM/GPU/PeerCuBLAS"));
+  EXPECT_EQ(of(bench::Op::kSgemm), "SGEMM/GPU/PeerCuBLAS");
+  EXPECT_EQ(of(bench::Op::kSgemv), "SGEMV/CPU/Eigen");
+}
+
+TEST(Accuracy, TheTableHoldsEveryRowAgainstTheYardstickOfItsSize) {
+  const std::vector<bench::Case> cases{row("SGEMM/CPU/Eigen")};
+  const std::string text = bench::accuracy_table({{"SGEMM/CPU/Eigen", 32, {1, 2, 3, 4}},
+                                                  {"SGEMM/CPU/Packed", 64, {1, 1, 1, 1}},
+                                                  {"SGEMM/CPU/Packed", 32, {3, 2, 6, 1}}},
+                                                 cases);
+  const auto held = text.find("Packed     32         3 (3.00x)           2 (1.00x)");
+  const auto alone = text.find("Packed     64         1                   1  ");
+  EXPECT_LT(held, alone) << text;
+  EXPECT_LT(alone, text.find("(x): over that of SGEMM/CPU/Eigen on")) << text;
+}
+
+TEST(Accuracy, AnErrorBeyondTheBoundIsNamedWithItsInputs) {
+  constexpr double kEpsilon = gpu::kFloat32Epsilon;
+  EXPECT_EQ(bench::beyond_bound({100, 100, 100, 100}, 100, kEpsilon), "");
+  EXPECT_EQ(bench::beyond_bound({1, 1, 300, 1}, 100, kEpsilon),
+            "inexact: 3 times its bound for cancelling inputs");
+  EXPECT_NE(bench::beyond_bound({NAN, 1, 1, 1}, 100, kEpsilon), "");
 }
 
 // What a filter selects must be what its words say, by the rules of names in the design.

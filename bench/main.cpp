@@ -122,8 +122,9 @@ std::vector<bench::Case> load_cases(const Options& options) {
 }
 
 int run(const Options& options, char* program) {
-  bench::selected(options.explain.value_or(""), "");
-  bench::selected(options.filter, "");  // a broken expression is bad usage, said before any work
+  for (const auto& text :
+       {options.explain.value_or(""), options.accuracy.value_or(""), options.filter})
+    bench::selected(text, "");  // a broken expression is bad usage, said before any work
   initialize_library(options, program);
   const std::vector<bench::Case> cases = load_cases(options);
   if (options.list_tests) {  // what there is, without asking any device
@@ -146,7 +147,7 @@ int run(const Options& options, char* program) {
   bench::Ledger ledger;
   bench::Complaints complaints;
   benchmark::BenchmarkReporter* const rows =
-      options.explain ? &complaints : benchmark::CreateDefaultDisplayReporter();
+      options.explain || options.accuracy ? &complaints : benchmark::CreateDefaultDisplayReporter();
   bench::Bookkeeper display(*rows, &ledger);
   const auto to_file = bench::file_reporter(options.out_format);
   bench::Bookkeeper file(*to_file, nullptr);
@@ -155,6 +156,7 @@ int run(const Options& options, char* program) {
   const auto matched =
       benchmark::RunSpecifiedBenchmarks(&display, options.out.empty() ? nullptr : &file);
   if (options.explain && ledger.measured > 0) fmt::print("{}", suite.explanation());
+  if (options.accuracy) fmt::print("{}", suite.accuracy());
   return report(options, ledger, matched);
 }
 

@@ -141,6 +141,12 @@ Options parse(int argc, const char* const* argv) {
       "--explain{all}", explain,
       "measure the kernels whose row matches (--explain=REGEX) and print what each takes from the\n"
       "device, its likeliest bound and the evidence");
+  std::string accuracy;
+  const auto* const weighed =
+      app.add_flag("--accuracy{all}", accuracy,
+                   "print the rounding errors of the variants whose row matches (--accuracy=REGEX) "
+                   "on four kinds\n"
+                   "of inputs, beside those of a peer or Eigen; a row beyond its bound fails");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -153,6 +159,9 @@ Options parse(int argc, const char* const* argv) {
   if (options.cold && options.batch > 1)
     throw Usage("--cache=cold measures single launches: a batch finds its operands in the cache");
   if (explained->count() > 0) options.explain = explain;
+  if (weighed->count() > 0) options.accuracy = accuracy;
+  if (options.accuracy && (options.cold || options.explain))
+    throw Usage("--accuracy goes with neither --explain nor --cache=cold: run them one by one");
   std::ranges::sort(options.sizes);
   options.sizes.erase(std::unique(options.sizes.begin(), options.sizes.end()), options.sizes.end());
   take_benchmark_args(app.remaining(), options);

@@ -20,7 +20,8 @@ struct Options {
   bool list_tests = false;
   bool selftest = false;
   bool cold = false;  // every timed run finds its operands outside the last-level cache
-  std::optional<std::string> explain;  // names of variants to explain, a regular expression
+  std::optional<std::string> explain;   // names of rows to explain, a regular expression
+  std::optional<std::string> accuracy;  // names of rows whose errors are wanted, likewise
   std::vector<std::size_t> sizes{256, 512, 1024, 2048};
   int threads = 0;
   double budget = 3;               // seconds that one row may take; 0: no limit

@@ -6,11 +6,14 @@
 #include "cpu/pages.hpp"
 #include "gpu/limits.hpp"
 
+#include <array>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace bench {
@@ -38,6 +41,13 @@ enum class Values {
   kWideRange,   // signed, scaled by powers of two from 2^−12 to 2^12
 };
 
+/// The kinds that rounding errors are looked for in.
+inline constexpr std::array<std::pair<Values, std::string_view>, 4> kRealValues{
+    {{Values::kUnit, "unit"},
+     {Values::kSigned, "signed"},
+     {Values::kCancelling, "cancelling"},
+     {Values::kWideRange, "wide"}}};
+
 inline constexpr unsigned kSeed = 20240229;
 
 /// A, B and a guarded C on the host. The padding of A and B is NaN: who reads it gets caught.
@@ -62,8 +72,17 @@ std::vector<float> reference(const Operands& operands);
 /// and the padding around it; empty if nothing is. Names the first wrong place and how many.
 std::optional<std::string> fault(const Operands& operands, std::span<const float> expected);
 
-/// The largest |c − ref| over its bound k·ε·(|A||B|)ij, with a reference in double: right if ≤ 1.
-/// Infinity where C holds a NaN, or where its guard or padding was touched.
-double worst_error(const Operands& operands, double epsilon);
+/// A·B and |A|·|B| in double, of every `step`-th row: what errors are measured against.
+struct Exact {
+  std::size_t step;
+  std::vector<double> product, magnitude;  // those rows, n doubles each
+};
+
+/// All rows, or at most so many of them, evenly spread.
+Exact exact(const Operands& operands, std::size_t most_rows = std::numeric_limits<int>::max());
+
+/// The largest |c − exact| over its bound k·ε·(|A||B|)ij: right if ≤ 1. Infinity where C holds a
+/// NaN, or where its guard or padding was touched.
+double worst_error(const Operands& operands, const Exact& exact, double epsilon);
 
 }  // namespace bench

@@ -95,7 +95,7 @@ Suite::Suite(const Options& options, std::vector<Case> cases, Machine machine)
 
 void Suite::register_rows(bool gpu) {
   for (const Ceiling& row : ceilings_)
-    if ((gpu || !row.on_device) && !options_.explain)
+    if ((gpu || !row.on_device) && !options_.explain && !options_.accuracy)
       register_row(row.name, row.n, row.by_events,
                    [this, &row](benchmark::State& state) { this->measure(state, row); });
   for (const Case& subject : cases_) {
@@ -104,13 +104,21 @@ void Suite::register_rows(bool gpu) {
       if (end_to_end && !subject.on_device) continue;
       for (const std::size_t n : options_.sizes) {
         const Row row{&subject, n, end_to_end};
-        if (options_.explain && !(row.by_events() && selected(*options_.explain, row.name())))
-          continue;
+        if (!wanted(row)) continue;
         register_row(row.family(), n, row.by_events(),
                      [this, row](benchmark::State& state) { this->measure(state, row); });
       }
     }
   }
+}
+
+// Everything; or what is to be explained or weighed, with what it is held against.
+bool Suite::wanted(const Row& row) const {
+  if (options_.explain) return row.by_events() && selected(*options_.explain, row.name());
+  if (!options_.accuracy) return true;
+  const Case& against = yardstick(cases_, op_of(row.subject->variant));
+  return !row.end_to_end &&
+         (selected(*options_.accuracy, row.name()) || row.subject->variant == against.variant);
 }
 
 void Suite::register_row(const std::string& family, std::size_t n, bool by_events,
@@ -138,6 +146,7 @@ void Suite::measure(benchmark::State& state, const Row& row) {
                                ? time_kernel(state, run, batch)
                                : time_host(state, row.end_to_end ? transfer_and_run : run);
     hold_against_the_roof(state, row, seconds);
+    if (options_.accuracy) weigh(row, data);
   });
 }
 
@@ -270,6 +279,26 @@ std::string Suite::explanation() {
   }
   return explanation_table(facts, device_roofs(machine_, roofs_.roofs(machine_, true)));
 }
+
+// Once a row; the library calls it for every repetition.
+void Suite::weigh(const Row& row, Problem& data) {
+  const std::string& variant = row.subject->variant;
+  const Shape& shape = data.timed.shape;
+  auto known = std::ranges::find_if(
+      exactness_, [&](const Exactness& e) { return e.variant == variant && e.n == row.n; });
+  if (known == exactness_.end()) {
+    const auto inputs = samples_.try_emplace({op_of(variant), row.n}).first;
+    if (inputs->second.empty()) inputs->second = samples(shape);
+    const Errors errors = worst_errors(*runner_, inputs->second);
+    known = exactness_.insert(known, {variant, row.n, errors});
+    runner_->write_inputs(data.timed);
+    runner_->write_output(data.timed);
+  }
+  const std::string inexact = beyond_bound(known->errors, shape.k, row.subject->epsilon);
+  if (!inexact.empty()) throw WrongResult(inexact);
+}
+
+std::string Suite::accuracy() const { return accuracy_table(exactness_, cases_); }
 
 void Suite::prove(const Row& row, Runner& runner, Problem& data) {
   const auto [entry, unknown] = verdicts_.try_emplace({row.subject->variant, row.n});

@@ -1,6 +1,7 @@
 // The benchmarks: registers every case at every size, proves it, then times it.
 #pragma once
 
+#include "bench/accuracy.hpp"
 #include "bench/cases.hpp"
 #include "bench/options.hpp"
 #include "bench/peaks.hpp"
@@ -48,9 +49,13 @@ class Suite {
   /// Why the kernels that were measured took what they took; see bench/explain.
   std::string explanation();
 
+  /// How exact the rows that were measured are; see bench/accuracy.
+  [[nodiscard]] std::string accuracy() const;
+
  private:
   using Run = std::function<double()>;  // one run, blocking; seconds by the device's clock
 
+  [[nodiscard]] bool wanted(const Row& row) const;
   void register_row(const std::string& family, std::size_t n, bool by_events,
                     std::function<void(benchmark::State&)> measure);
   void measure(benchmark::State& state, const Row& row);
@@ -61,6 +66,7 @@ class Suite {
   void rotate(const Row& row, const Problem& data);
   [[nodiscard]] std::optional<gpu::Variant> kernel_of(const Row& row) const;
   void note(const Row& row, double seconds);
+  void weigh(const Row& row, Problem& data);
   void hold_against_the_roof(benchmark::State& state, const Row& row, double seconds);
   void prove(const Row& row, Runner& runner, Problem& problem);
   void refuse_if_too_long(const Row& row);
@@ -82,7 +88,9 @@ class Suite {
 
   Ceilings roofs_;
   std::vector<std::pair<Row, double>> kernel_seconds_;  // in the order of measuring
+  std::vector<Exactness> exactness_;
   std::map<std::pair<Op, std::size_t>, Problem> problems_;
+  std::map<std::pair<Op, std::size_t>, std::vector<Sample>> samples_;
   std::map<std::pair<std::string, std::size_t>, std::string> verdicts_;  // "" is proven right
   std::map<std::string, std::map<std::size_t, double>> seconds_;         // wall time of one product
   int selected_rows_ = 0;

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BENCH = os.environ.get("BENCH", str(ROOT / "build/ci/bench"))
 FAST = "--benchmark_min_time=0.01"
 NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent/"}
+ACCURACY = "--accuracy=SGEMM/(CPU/Packed|GPU/(Naive|Tile16))/"
 CONTEXT_KEYS = """suite_version git_sha git_dirty build_type compiler cxx_flags benchmark_version
     eigen_version cpu_model isa threads launch_id cl_platform cl_device cl_device_type cl_driver
     cl_version cl_build_options cl_compute_units cl_max_clock_mhz cache seed selftest warnings"""
@@ -94,6 +95,7 @@ def test_filters_select_what_they_say(pattern, expected):
         ("--threads=0", "--threads"),
         ("--cache=warm", "--cache"),
         ("--explain=Tile(", "no regular expression"),
+        ("--accuracy=Tile(", "no regular expression"),
         ("--budget=-1", "--budget"),
         ("--device=nonsense", "there are:"),
         ("--kernels=/nonexistent", "/nonexistent"),
@@ -169,6 +171,16 @@ def test_explain_names_a_bound_for_every_kernel(tmp_path):
     assert [line.split()[0] for line in lines] == ["SGEMM/GPU/CachedRow", "SGEMM/GPU/Tile16"]
     assert "512 bytes of array for each of 64 work-items" in done.stdout
     assert re.search(r"Tile16 +128 .* 2048 ", done.stdout)  # the bytes of its local memory
+
+
+def test_accuracy_holds_rows_against_eigen():
+    done = bench(FAST, "--n=33", ACCURACY, env={"LC_ALL": "de_DE.UTF-8"})
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("SGEMM")]
+    names = ["CPU/Packed", "CPU/Eigen", "GPU/Naive", "GPU/Tile16"]
+    assert [words[0] for words in lines] == [f"SGEMM/{name}" for name in names]
+    assert lines[1][3::2] == ["(1.00x)"] * 4
+    assert bench(ACCURACY, "--cache=cold").returncode == 2
 
 
 def test_cold_caches_are_in_the_context_and_right(tmp_path):
@@ -395,6 +407,16 @@ def test_a_wrong_kernel_fails_its_row_and_no_other(tmp_path, kernels, old, new):
     assert done.returncode == 1
     assert re.search("failed: w(rong|rote)", reason(found["SGEMM/GPU/Tile16/n:17/manual_time"]))
     assert not reason(found["SGEMM/GPU/Naive/n:17/manual_time"])
+
+
+def test_a_kernel_that_drops_bits_fails_its_row_by_accuracy(kernels):
+    # Ten bits of A: the integers of the proof are still exact.
+    short = "as_float(as_uint(a[(size_t)row * lda + l]) & 0xfffffc00)"
+    plant(kernels, "sgemm_naive", "a[(size_t)row * lda + l]", short)
+    done = bench(FAST, "--n=33", ACCURACY, f"--kernels={kernels}")
+    assert done.returncode == 1
+    assert re.search("GPU/Naive/n:33/manual_time.* inexact: .* times its bound", done.stderr)
+    assert "Tile16" in done.stdout and "Tile16" not in done.stderr
 
 
 def test_a_syntax_error_shows_the_log_with_the_files_own_line(tmp_path, kernels):
