@@ -444,8 +444,8 @@ def test_a_time_that_beats_the_measured_peak_is_marked(tmp_path, kernels):
 
 def test_small_products_that_leave_the_device_idle_predict_nothing(tmp_path, kernels):
     start = "  const int rows = min(TILE_M, m - row0), cols"
-    idle = "  for (volatile int wait = 0; n <= 128 && wait < 25000000; ++wait);\n"
-    # Some hundredths of a second at n = 128, from which n = 1024 would take 512 times as long.
+    idle = "  for (volatile int wait = 0; n <= 128 && wait < 8000000; ++wait);\n"
+    # Some ten milliseconds at n = 128, from which n = 1024 would take 512 times as long.
     plant(kernels, "sgemm_vector_panel", start, idle + start)
     flags = ["--n=1024", f"--kernels={kernels}", "--benchmark_filter=GPU/VectorPanel/n"]
     found, done = rows(tmp_path, "--budget=5", *flags)
