@@ -71,31 +71,28 @@ TEST(Resources, LogOfNvidiasCompiler) {
   EXPECT_EQ(gpu::parse_log("", "other").stack_bytes, std::nullopt);
 }
 
-TEST(Resources, LoadsAndSumsByGeometry) {
+TEST(Resources, LoadsByGeometry) {
   struct {
     Geometry geometry;
-    double loads, sums;
+    double loads;
   } const lines[] = {
-      {{16, 16, 16, 16}, 2, 1},                    // one element a work-item, tiled or not
-      {{8, 8, 32, 32}, 0.5, 16},                   // 4×4 of them
-      {{16, 16, 128, 128}, 0.25, 64},              // 8×8
-      {{64, 1, 64, kWhole, Axis::kRows}, 2, 1},    // a row, one element after the other
-      {{128, 1, 1, 1, Axis::kRows}, 2, 1},         // a part of a dot product
-      {{16, 8, 128, 64}, 1.0 / 16 + 1.0 / 4, 64},  // 16 rows × 4 columns
-      {{1, 1, 128, 32}, 1.0 / 128 + 1.0 / 32, 4096},
-      {{256, 1, 128, 128}, 2.0 / 8, 64},  // warps arrange a line of work-items
+      {{16, 16, 16, 16}, 2},                   // one element a work-item, tiled or not
+      {{8, 8, 32, 32}, 0.5},                   // 4×4 of them
+      {{16, 16, 128, 128}, 0.25},              // 8×8
+      {{64, 1, 64, kWhole, Axis::kRows}, 2},   // a row, one element after the other
+      {{128, 1, 1, 1, Axis::kRows}, 2},        // a part of a dot product
+      {{16, 8, 128, 64}, 1.0 / 16 + 1.0 / 4},  // 16 rows × 4 columns
+      {{1, 1, 128, 32}, 1.0 / 128 + 1.0 / 32},
+      {{256, 1, 128, 128}, 2.0 / 8},  // warps arrange a line of work-items
   };
-  for (const auto& line : lines) {
+  for (const auto& line : lines)
     EXPECT_DOUBLE_EQ(gpu::loads_per_multiply_add(line.geometry), line.loads);
-    EXPECT_DOUBLE_EQ(gpu::sums_per_work_item(line.geometry), line.sums);
-  }
 }
 
 TEST(Resources, SlicesOwnTheSameTile) {
   gpu::Variant v{.name = "SGEMM/GPU/X", .kernel = "x", .geometry = {256, 1, 32, 64}};
-  EXPECT_DOUBLE_EQ(gpu::sums_per_work_item(bench::geometry_of_a_slice(v)), 8);
+  EXPECT_DOUBLE_EQ(gpu::loads_per_multiply_add(bench::geometry_of_a_slice(v)), 2 / std::sqrt(8));
   v.defines = "TILE_K=64 SLICES=4 STAGES=3";  // 64 work-items hold the tile, four times
-  EXPECT_DOUBLE_EQ(gpu::sums_per_work_item(bench::geometry_of_a_slice(v)), 32);
   EXPECT_DOUBLE_EQ(gpu::loads_per_multiply_add(bench::geometry_of_a_slice(v)), 2 / std::sqrt(32));
   for (const char* const other : {"", "SLICES=0", "SLICES=x", "NO_SLICES=4", "SLICES"}) {
     v.defines = other;
@@ -192,10 +189,10 @@ TEST_F(Explained, StridesAndLatencyRemain) {
   EXPECT_EQ(at(1).bound, Bound::kStrides);
 }
 
-TEST_F(Explained, DependentChainsBoundACpuUnlessItIsFasterThanThat) {
-  facts.chain_seconds = 0.09;
-  EXPECT_EQ(at(0.1).bound, Bound::kLatency);
-  EXPECT_NE(at(0.1).evidence.find("waits for the last, take at least 90 %"), std::string::npos);
+TEST_F(Explained, FarFromEveryRoofOfACpuIsWhatItsCompilerMade) {
+  facts.cpu = true;
+  EXPECT_EQ(at(0.1).bound, Bound::kGeneratedCode);
+  EXPECT_NE(at(0.1).evidence.find("no roof is near (loads: 8 %)"), std::string::npos);
   EXPECT_EQ(at(0.012).bound, Bound::kLoads);
 }
 

@@ -30,12 +30,19 @@ struct KernelFacts {
   std::size_t work_group = 0;   // work-items
   double groups_per_unit = 0;   // work-groups over compute units
   std::optional<double> waves;  // work-groups over those that run at a time
-  double sums = 1;              // independent chains of multiply-adds in a work-item
-  double chain_seconds = 0;     // least time where each chain waits for itself; 0: not known
   bool cpu = false;             // the device is a CPU
 };
 
-enum class Bound { kMultiplyAdds, kMemory, kLoads, kIdleUnits, kPrivateMemory, kStrides, kLatency };
+enum class Bound {
+  kMultiplyAdds,
+  kMemory,
+  kLoads,
+  kIdleUnits,
+  kPrivateMemory,
+  kStrides,
+  kLatency,
+  kGeneratedCode
+};
 
 struct Explanation {
   Bound bound;
@@ -47,7 +54,8 @@ struct Explanation {
 std::string name(Bound bound);
 
 /// The likeliest bound. Roofs that account for half of the time or more decide; else what is known
-/// of the kernel's structure does; else it is latency.
+/// of the kernel's structure does; else it is latency or, on a CPU, what its compiler has made of
+/// the work-items.
 Explanation explain(const KernelFacts& facts, const DeviceRoofs& device);
 
 /// The roofs in a line and a line for each kernel, as --explain prints it.

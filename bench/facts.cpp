@@ -21,17 +21,6 @@ std::size_t macro(std::string_view defines, std::string_view name) {
   return value;
 }
 
-// A CPU's compiler seldom vectorises across work-items: it runs them one after the other, and a sum
-// of few chains waits for the latency of its own additions: 3 cycles or more on the x86 and ARM
-// cores of the last decade, of which two can begin in each cycle.
-double chain_seconds(const gpu::DeviceInfo& device, double multiply_adds, double sums) {
-  constexpr double kCycles = 3;
-  constexpr double kPerCycle = 2;
-  const double rate =
-      std::min(sums / kCycles, kPerCycle) * device.clock_mhz * 1e6 * device.compute_units;
-  return device.type == "CPU" && rate > 0 ? multiply_adds / rate : 0;
-}
-
 }  // namespace
 
 gpu::Geometry geometry_of_a_slice(const gpu::Variant& variant) {
@@ -54,8 +43,6 @@ KernelFacts kernel_facts(gpu::Session& session, const gpu::Variant& variant, std
   f.resources = session.inspect(variant, shape);
   f.loads = on_matrix_units(variant.name) ? 0 : gpu::loads_per_multiply_add(slice);
   f.cpu = session.info().type == "CPU";
-  f.sums = gpu::sums_per_work_item(slice);
-  f.chain_seconds = chain_seconds(session.info(), f.work.flops / 2, f.sums);
   f.work_group = geometry.wg_x * geometry.wg_y;
   // With dimension 0 along the rows and a work-item for each, neighbours are lda elements apart.
   f.strided = geometry.x_axis == gpu::Axis::kRows && f.resources.local_bytes == 0;

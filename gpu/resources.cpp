@@ -67,8 +67,6 @@ Resources parse_log(std::string_view log, std::string_view kernel) {
   return r;
 }
 
-double sums_per_work_item(const Geometry& g) { return block(g).rows * block(g).columns; }
-
 double loads_per_multiply_add(const Geometry& g) {
   return 1 / block(g).rows + 1 / block(g).columns;
 }

@@ -23,9 +23,6 @@ struct Resources {
 /// Registers, stack and spills of `kernel` from the log of NVIDIA's compiler (-cl-nv-verbose).
 Resources parse_log(std::string_view log, std::string_view kernel);
 
-/// Outputs of C that one work-item holds at a time: so many independent chains of multiply-adds.
-double sums_per_work_item(const Geometry& geometry);
-
 /// Words loaded for each multiply-add in the innermost loop: a work-item that holds x×y sums loads
 /// x + y words for x·y multiply-adds, wherever they come from. Only the geometry counts.
 double loads_per_multiply_add(const Geometry& geometry);
