@@ -32,6 +32,9 @@ from pathlib import Path
 from benchkit import environment, options
 from benchkit.errors import INTERRUPTED, OK, REGRESSION, UserError
 
+IDENTICAL = (
+    "both programs are identical: every difference is noise (--keep DIR stores it as a --floor)"
+)
 FORMATS = ("json", "csv", "markdown", "junit", "html", "annotations")
 
 
@@ -138,25 +141,27 @@ def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
     from benchkit.reading import select
 
     settings, plan = settings_of(args), launching.Plan(args.launches, args.max_launches)
-    sides, interrupted = [base, new], False
+    floor = floor_of(args)
+    sides, interrupted, identical = [base, new], False, ""
     programs = [launching.is_program(side.source) for side in sides]
 
     def judge(launches: Sequence) -> verdicts.Report:
         if base.filter or new.filter:
             name = f"[{base.filter} vs. {new.filter}]"
             launches = [select(la, s.filter, name) for la, s in zip(launches, sides, strict=True)]
-        return verdicts.judge(*launches, settings, (base.name, new.name))
+        return verdicts.judge(*launches, settings, (base.name, new.name), floor)
 
     def unclear() -> list[str] | None:
-        rows = [v for v in judge(session.balanced()).verdicts if v.word == "unclear"]
+        rows = judge(session.balanced()).verdicts
+        rows = [v for v in rows if v.word == "unclear" and not v.held_back]
         return None if rows and (base.filter or new.filter) else sorted({v.run_name for v in rows})
 
     if not any(programs):
-        reject_flags(args.flags)
+        reject_flags(args)
     with results_folder(args, any(programs)) as folder:
         if all(programs):
             if not (base.filter or new.filter) and launching.identical(base.source, new.source):
-                say("warning: both programs are identical: every difference is noise")
+                say(f"warning: {(identical := IDENTICAL)}")
             session = launching.Session(
                 tuple(program_of(side, args) for side in sides),
                 folder,
@@ -172,7 +177,9 @@ def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
             args.keep = str(folder)
             if not launches[0]:
                 return INTERRUPTED
-        show(args, report := judge(launches), [la for side in launches for la in side])
+        report = judge(launches)
+        report.warnings += [identical] if identical else []
+        show(args, report, [la for side in launches for la in side])
     broken = report.count("still failing")
     if broken and "still failing" not in args.fail_on:
         say(f"warning: {broken} benchmarks fail on both sides: nothing is known of their speed")
@@ -188,12 +195,23 @@ def read_or_launch(args: argparse.Namespace, side: Side, folder: Path) -> list:
     return read(args, [side.source])
 
 
-def reject_flags(flags: Sequence[str]) -> None:
+def reject_flags(args: argparse.Namespace) -> None:
     """Without a program, flags of Google Benchmark have no effect and others are mistakes."""
-    if unknown := [flag for flag in flags if not flag.startswith("--benchmark_")]:
+    if unknown := [flag for flag in args.flags if not flag.startswith("--benchmark_")]:
         raise UserError(f"unknown option {unknown[0]} (see --help)")
-    if flags:
-        say(f"warning: {' '.join(flags)} has no effect on results that are read from files")
+    if useless := [*args.flags, *(["--keep"] if args.keep else [])]:
+        say(f"warning: {' '.join(useless)} has no effect on results that are read from files")
+
+
+def floor_of(args: argparse.Namespace):
+    """The stored launches of one program against itself, if the command line names them."""
+    from benchkit import floors
+
+    if not args.floor:
+        return None
+    if args.verb in ("filters", "benchmarksfiltered"):
+        raise UserError(f"--floor: the sides of '{args.verb}' are different benchmarks")
+    return floors.of(read(args, [args.floor]))
 
 
 def program_of(side: Side, args: argparse.Namespace):

@@ -132,6 +132,11 @@ OPTIONS = {
             "help": "smallest change that matters (2; GPU 3)",
         },
         "--margins": {"metavar": "FILE", "help": "TOML file with margins per benchmark"},
+        "--floor": {
+            "metavar": "RUNS",
+            "help": "stored launches of one program against itself (benchmarks PROGRAM PROGRAM "
+            "--keep RUNS): no change that is smaller than theirs is called slower or faster",
+        },
         "--metric": {"default": "time", "help": "time or the name of a counter (time)"},
         "--better": {
             "choices": ("higher", "lower"),

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from benchkit import machines, tables
 from benchkit.samples import TIME, Sample
-from benchkit.statistics import Ratio
+from benchkit.statistics import Ratio, spread
 from benchkit.verdicts import MEASURED, WORDS, Report, Verdict
 
 SCHEMA = 1
@@ -31,7 +31,16 @@ COLOURS = {
     "same": "dim",
 }
 WORDY = ("benchmark", "baseline", "why", "remark")  # columns of words: they wrap
-COLUMNS = ("verdict", "benchmark", "base", "new", "change", "interval", "p", "p adj.", "why")
+COLUMNS = ("verdict", "benchmark", "base ± CV", "new ± CV", "change", "interval", "p", "p adj.")
+FLOOR, WHY = "A/A", "why"
+# What report.noise holds: its name for people, its field, how it is written.
+NOISE = (
+    ("median CV from launch to launch", "between", "{:.1%}".format),
+    ("median CV within a launch", "within", "{:.1%}".format),
+    ("drift from the first half of the launches to the second", "drift", "{:+.1%}".format),
+    ("load average per CPU when launches began", "load", lambda ends: span(ends, "{:.2f}")),
+    ("CPU clock in MHz", "mhz", lambda ends: span(ends, "{:.0f}")),
+)
 
 
 # ---- numbers as people read them --------------------------------------------------------------
@@ -72,22 +81,43 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def cells(verdict: Verdict) -> tuple[str, ...]:
-    """One table line, in the order of COLUMNS."""
+def span(ends: tuple[float, float], form: str) -> str:
+    low, high = map(form.format, ends)
+    return low if low == high else f"{low} … {high}"
+
+
+def columns(report: Report) -> tuple[str, ...]:
+    """The heads of `cells`."""
+    return (*COLUMNS, *([FLOOR] if report.floor else []), WHY)
+
+
+def cells(verdict: Verdict, report: Report) -> tuple[str, ...]:
+    """One table line, in the order of `columns`."""
     ratio = verdict.ratio
-    why = "; ".join([verdict.reason, *verdict.notes, *counter_words(verdict)])
-    why += f" → {verdict.next_step}" if verdict.next_step else ""
+    floor = "–" if verdict.floor is None else f"±{verdict.floor * 100:.2f} %"
     return (
         verdict.word,
         printable(verdict.key),
-        quantity(verdict.base.median, verdict.metric),
-        quantity(verdict.new.median, verdict.metric),
+        measured(verdict.base, verdict.metric),
+        measured(verdict.new, verdict.metric),
         percent(ratio.of_medians if ratio else None),
         interval(ratio),
         probability(ratio.p if ratio else None),
         probability(verdict.p_adjusted),
-        printable(why),
+        *([floor] if report.floor else []),
+        why(verdict),
     )
+
+
+def measured(sample: Sample, metric: str) -> str:
+    """The median and the coefficient of variation of the values behind it."""
+    cv = spread(sample.values)
+    return quantity(sample.median, metric) + ("" if cv is None else f" ±{cv:.1%}")
+
+
+def why(verdict: Verdict) -> str:
+    text = "; ".join([verdict.reason, *verdict.notes, *counter_words(verdict)])
+    return printable(text + (f" → {verdict.next_step}" if verdict.next_step else ""))
 
 
 def counter_words(verdict: Verdict) -> list[str]:
@@ -112,30 +142,32 @@ def heading(report: Report) -> str:
     return f"{printable(report.base_label)} → {printable(report.new_label)}"
 
 
-def remarks(report: Report) -> list[str]:
-    """Everything a reader should know before believing the table."""
+def remarks(report: Report, most: int | None = None) -> list[str]:
+    """Everything a reader should know before believing the table; `most`: warnings of that many."""
     allowed = report.settings.allow_different_machine
     guard = [
         ("warning: " if d.level == machines.WARN or allowed else "not comparable: ") + d.sentence
         for d in report.differences
     ]
     same = [] if report.differences else ["context: identical on both sides"]
-    lines = [*guard, *same, *(f"warning: {w}" for w in report.warnings), *noise(report)]
-    return [printable(line) for line in lines]
+    lines = [*guard, *same, *(f"warning: {w}" for w in report.warnings)]
+    if most is not None and len(lines) > most:
+        left_out = len(lines) - most
+        lines = [*lines[:most], f"warning: {left_out} more warnings are in the JSON"]
+    return [printable(line) for line in [*lines, *noise(report)]]
 
 
 def noise(report: Report) -> list[str]:
     """How much the launches of each side vary: what any verdict has to be seen against."""
     lines = []
-    for what, where in (("from launch to launch", "between"), ("within a launch", "within")):
-        parts = []
-        for name, side in (("BASE", "base"), ("NEW", "new")):
-            spreads = [getattr(getattr(v, side), where) for v in report.verdicts]
-            known = sorted(spread for spread in spreads if spread is not None)
-            if known:
-                parts.append(f"{name} {known[len(known) // 2]:.1%}")
-        if parts:
-            lines.append(f"noise: median spread {what}: {', '.join(parts)}")
+    for what, field, write in NOISE:
+        sides = zip(("BASE", "NEW"), report.noise, strict=True)
+        known = [(name, value) for name, side in sides if (value := getattr(side, field))]
+        if known:
+            parts = ", ".join(f"{name} {write(value)}" for name, value in known)
+            lines.append(f"noise: {what}: {parts}")
+    if report.floor:
+        lines.append(f"noise: A/A floor: {report.floor} launches a side of one program")
     return lines
 
 
@@ -144,8 +176,13 @@ def noise(report: Report) -> list[str]:
 
 def terminal(report: Report, shown: Sequence[Verdict], width: int | None, colour: bool) -> str:
     """Heading, table, remarks, summary; `width` None: not a terminal, nothing is wrapped."""
-    lines = [(cells(verdict), COLOURS[verdict.word]) for verdict in shown]
-    text = table(COLUMNS, lines, width, colour) if lines else ""
+    lines = [(cells(verdict, report), COLOURS[verdict.word]) for verdict in shown]
+    if width:  # a screen has room below a number, not beside it
+        lines = [
+            ([cell.replace(" ±", "\n±") if 2 <= i <= 3 else cell for i, cell in enumerate(row)], c)
+            for row, c in lines
+        ]
+    text = table(columns(report), lines, width, colour) if lines else ""
     return (
         "\n".join([heading(report), text + "\n".join([*remarks(report), summary(report)])]) + "\n"
     )
@@ -191,10 +228,12 @@ def table(
 def markdown(report: Report, shown: Sequence[Verdict]) -> str:
     """A table for a comment: worst first, the tail folded, whole lines under 60 kB."""
     head = [f"### {escape_markdown(heading(report))}", "", escape_markdown(summary(report)), ""]
-    head += [f"> {escape_markdown(line[:500])}  " for line in remarks(report)[:20]] + [""]
-    frame = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+    head += [f"> {escape_markdown(line[:500])}  " for line in remarks(report, 20)] + [""]
+    heads = columns(report)
+    frame = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     lines = [
-        "| " + " | ".join(escape_markdown(cell[:600]) for cell in cells(v)) + " |" for v in shown
+        "| " + " | ".join(escape_markdown(cell[:600]) for cell in cells(v, report)) + " |"
+        for v in shown
     ]
     budget = MARKDOWN_BYTES - len("\n".join(head).encode()) - 1000
     fitting = []
@@ -236,7 +275,7 @@ def junit(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]) -> s
         case = ElementTree.SubElement(
             suite, "testcase", name=printable(verdict.key), classname=printable(group)
         )
-        reason = printable(f"{verdict.word}: {'; '.join(cells(verdict)[2:])}")
+        reason = printable(f"{verdict.word}: {'; '.join(cells(verdict, report)[2:])}")
         if verdict.word in fail_on or (verdict.word == "not comparable" and not report.comparable):
             ElementTree.SubElement(case, "failure", message=reason)
             counts["failures"] += 1
@@ -259,7 +298,7 @@ def annotations(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]
         return f"::{kind} title={title}::{message}"
 
     lines = [
-        command("error", f"{v.word}: {printable(v.key)}", cells(v)[-1])
+        command("error", f"{v.word}: {printable(v.key)}", why(v))
         for v in shown
         if v.word in fail_on
     ]
@@ -293,6 +332,11 @@ def document(report: Report, shown: Sequence[Verdict]) -> dict[str, Any]:
             for d in report.differences
         ],
         "warnings": report.warnings,
+        "noise": {
+            name: {field: getattr(side, field) for _, field, _ in NOISE}
+            for name, side in zip(("base", "new"), report.noise, strict=True)
+        },
+        "floor_launches": report.floor,
         "benchmarks": [_verdict(verdict) for verdict in shown],
     }
 
@@ -316,6 +360,8 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "margin": verdict.margin,
         **_ratio(verdict.ratio),
         "p_adjusted": _number(verdict.p_adjusted),
+        "floor": _number(verdict.floor),
+        "held_back": verdict.held_back,
         "base": _side(verdict.base),
         "new": _side(verdict.new),
         "counters": [_verdict(other) for other in verdict.others],
@@ -369,6 +415,8 @@ def _flat_record_keys() -> list[str]:
         "p",
         "test",
         "p_adjusted",
+        "floor",
+        "held_back",
     ]
     side = [
         "status",
