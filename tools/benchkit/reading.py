@@ -103,6 +103,8 @@ def expand(sources: Iterable[str | Path]) -> list[str]:
 
 def load(path: str) -> bytes:
     """The bytes of a file (or of stdin for "-"), unpacked when they are gzip."""
+    if path != "-" and (Path(path).is_char_device() or Path(path).is_block_device()):
+        raise UserError(f"{path}: a device, not a result")  # some never end
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data

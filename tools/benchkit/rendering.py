@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from benchkit import machines, tables
-from benchkit.samples import TIME, Sample
+from benchkit.samples import CPU_TIME, TIME, Sample
 from benchkit.statistics import Ratio, spread
 from benchkit.verdicts import MEASURED, WORDS, Report, Verdict
 
@@ -52,9 +52,10 @@ def quantity(value: float | None, metric: str = TIME) -> str:
         return "–"
     prefixes = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
     scale, prefix = next((p for p in prefixes if abs(value) >= p[0] * 0.9999), prefixes[-1])
-    if metric == TIME and scale > 1:
+    is_time = metric in (TIME, CPU_TIME)
+    if is_time and scale > 1:
         scale, prefix = 1, ""
-    return f"{value / scale:.4g} {prefix}{'s' if metric == TIME else ''}".rstrip()
+    return f"{value / scale:.4g} {prefix}{'s' if is_time else ''}".rstrip()
 
 
 def percent(ratio: float | None) -> str:

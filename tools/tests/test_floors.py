@@ -191,6 +191,7 @@ def test_a_floor_is_in_every_output(compare, stored) -> None:
         done = compare("benchmarks", base, new, "--floor", floor, f"--{form}", "-")
         assert done.returncode == 0 and "would be slower" in done.stdout
     assert "A/A" in compare("benchmarks", base, new, "--floor", floor).stdout.splitlines()[1]
+    assert NAME in compare("benchmarks", base, new, "--floor", floor, "--only-changed").stdout
     report = json.loads(compare("benchmarks", base, new, "--floor", floor, "--json", "-").stdout)
     jsonschema.validate(report, SCHEMA)
     (row,) = report["benchmarks"]
