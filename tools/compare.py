@@ -291,14 +291,14 @@ def read(args: argparse.Namespace, sources: Sequence[str]) -> list:
 
 def show(args: argparse.Namespace, report, launches: Sequence) -> None:
     """The report in every form asked for, and on the terminal unless one of them goes there."""
-    from benchkit import page, rendering
+    from benchkit import page, records, rendering
 
     shown = report.verdicts
     if args.only_changed:
         shown = [v for v in shown if v.word not in ("same", "unclear") or v.held_back]
     forms = {
-        "json": rendering.as_json,
-        "csv": rendering.as_csv,
+        "json": records.as_json,
+        "csv": records.as_csv,
         "markdown": rendering.markdown,
         "junit": lambda r, s: rendering.junit(r, s, args.fail_on),
         "html": page.html,
