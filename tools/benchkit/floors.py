@@ -6,7 +6,7 @@ other, and compared with the same statistics: the reach of the interval is the f
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,7 +17,7 @@ from benchkit.reading import Launch
 from benchkit.report import Settings, Verdict
 
 Sides = tuple[list[Launch], list[Launch]]
-FEWEST = 8  # launches: below, no two sides have an interval
+FEWEST = 8  # launches of a recording: below, no two sides have an interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,25 @@ class Floor:
     def launches(self) -> list[Launch]:
         return [launch for recording in self.recordings for launch in recording]
 
-    @property
-    def a_side(self) -> int:
-        """Launches a side of the longest recording."""
-        return max(len(recording) // 2 for recording in self.recordings)
+    def dealt(self, in_turns: bool) -> list[Sides]:
+        """The launches as pairs of sides, measured as the comparison was.
+
+        In turns: each recording in blocks of ABBA. Else one side after the other: recordings of
+        one commit against each other, where there are several, or each recording's two halves.
+        """
+        if in_turns:
+            return [(_places(one, (0, 3)), _places(one, (1, 2))) for one in self.recordings]
+        apart = [
+            (list(one), list(other))
+            for one, other in combinations(self.recordings, 2)
+            if _commits(one) == _commits(other)
+        ]
+        halves = [(one, len(one) // 2) for one in self.recordings]
+        return apart or [(list(one[:half]), list(one[half:])) for one, half in halves]
+
+    def a_side(self, in_turns: bool) -> int:
+        """How many launches are compared with as many, at most."""
+        return max(min(map(len, sides)) for sides in self.dealt(in_turns))
 
 
 def of(launches: Sequence[Launch]) -> Floor:
@@ -50,9 +65,9 @@ def of(launches: Sequence[Launch]) -> Floor:
                 "against itself"
             )
     floor = Floor(tuple(map(tuple, recordings.values())))
-    if 2 * floor.a_side < FEWEST:
+    if (longest := max(map(len, floor.recordings))) < FEWEST:
         raise UserError(
-            f"--floor: {len(launches)} launches are too few for an interval; record one with "
+            f"--floor: {longest} launches are too few for an interval; record one with "
             "compare.py benchmarks PROGRAM PROGRAM --keep DIR"
         )
     return floor
@@ -62,7 +77,7 @@ def reaches(floor: Floor, metric: str, settings: Settings, in_turns: bool) -> di
     """Each benchmark's floor as a fraction: the widest that any two sides of its program give."""
     found: dict[str, float] = {}
     design = Design(settings.level, interleaved=in_turns)
-    for sides in _dealt(floor, in_turns):
+    for sides in floor.dealt(in_turns):
         one, other = (samples.collect(side, metric) for side in sides)
         for key in one.keys() & other.keys():
             if one[key].unit != samples.BY_LAUNCH or not one[key].values or not other[key].values:
@@ -95,8 +110,8 @@ def hold_back(verdict: Verdict, reach: float | None) -> None:
         verdict.notes.append(f"{against}, more than the margin")
 
 
-def warnings(floor: Floor, verdicts: Sequence[Verdict]) -> list[str]:
-    """What the floor did to the verdicts, and where it falls short of them."""
+def warnings(a_side: int, verdicts: Sequence[Verdict]) -> list[str]:
+    """What a floor of so many launches did to the verdicts, and where it falls short of them."""
     found = []
     if held := [verdict for verdict in verdicts if verdict.held_back]:
         slower = sum(verdict.held_back == "slower" for verdict in held)
@@ -108,29 +123,18 @@ def warnings(floor: Floor, verdicts: Sequence[Verdict]) -> list[str]:
     if unknown := sum(verdict.floor is None for verdict in measured):
         found.append(f"the A/A floor says nothing of {unknown} of {len(measured)} benchmarks")
     most = max((min(v.base.launches, v.new.launches) for v in measured), default=0)
-    if floor.a_side < most:
+    if a_side < most:
         found.append(
-            f"the A/A floor has {floor.a_side} launches a side, the comparison {most}: the floor "
+            f"the A/A floor has {a_side} launches a side, the comparison {most}: the floor "
             "is wider than need be"
         )
     return found
 
 
-def _dealt(floor: Floor, in_turns: bool) -> Iterator[Sides]:
-    """All ways to see the launches as two sides that are measured as the comparison was."""
-    for recording in floor.recordings:
-        if in_turns:  # ABBA
-            first = [launch for i, launch in enumerate(recording) if i % 4 in (0, 3)]
-            second = [launch for i, launch in enumerate(recording) if i % 4 in (1, 2)]
-            pairs = min(len(first), len(second))
-            yield first[:pairs], second[:pairs]
-        else:
-            half = len(recording) // 2
-            yield list(recording[:half]), list(recording[half:])
-    if not in_turns:  # what differs from one recording to the next belongs to it
-        for one, other in combinations(floor.recordings, 2):
-            if _commits(one) == _commits(other):
-                yield list(one), list(other)
+def _places(recording: Sequence[Launch], places: tuple[int, int]) -> list[Launch]:
+    """One side of blocks of four; of an odd rest both sides leave one out."""
+    whole = recording[: len(recording) // 2 * 2]
+    return [launch for i, launch in enumerate(whole) if i % 4 in places]
 
 
 def _commits(launches: Sequence[Launch]) -> set[str]:

@@ -45,14 +45,14 @@ def judge(
         list(dict.fromkeys(w for launch in (*base, *new) for w in launch.warnings)),
         settings,
         design.family,
-        floor=floor.a_side if floor else None,
+        floor=floor.a_side(case.interleaved) if floor else None,
     )
     report.warnings += _doubts(base, new, report)
     if design.drifting:
         report.warnings.append(
             "the machine drifted during the run; the sides are compared within short blocks of it"
         )
-    report.warnings += floors.warnings(floor, verdicts) if floor else []
+    report.warnings += floors.warnings(report.floor, verdicts) if report.floor else []
     report.geomean, report.geomean_rows = _geomean(verdicts, settings, case.interleaved)
     report.noise = (
         noise.of(case.base, [verdict.base for verdict in verdicts]),
