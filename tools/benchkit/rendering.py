@@ -173,16 +173,21 @@ def noise(report: Report) -> list[str]:
 
 def terminal(report: Report, shown: Sequence[Verdict], width: int | None, colour: bool) -> str:
     """Heading, table, remarks, summary; `width` None: not a terminal, nothing is wrapped."""
+    heads = columns(report)
     lines = [(cells(verdict, report), COLOURS[verdict.word]) for verdict in shown]
-    if width:  # a screen has room below a number, not beside it
-        lines = [
-            ([cell.replace(" ±", "\n±") if 2 <= i <= 3 else cell for i, cell in enumerate(row)], c)
-            for row, c in lines
-        ]
-    text = table(columns(report), lines, width, colour) if lines else ""
+    if width:
+        heads, lines = on_screen(heads), [(on_screen(row), style) for row, style in lines]
+    text = table(heads, lines, width, colour) if lines else ""
     return (
         "\n".join([heading(report), text + "\n".join([*remarks(report), summary(report)])]) + "\n"
     )
+
+
+def on_screen(row: Sequence[str]) -> tuple[str, ...]:
+    """Cells of one line stacked in pairs: a screen has room below a number, not beside it."""
+    word, name, base, new, change, between, p, adjusted, *floor, why = row
+    base, new = (cell.replace(" ±", "\n±") for cell in (base, new))
+    return (word, f"{name}\n{why}", base, new, f"{change}\n{between}", f"{p}\n{adjusted}", *floor)
 
 
 def table(
@@ -209,7 +214,7 @@ def table(
     )
     grid = Table(box=box.SIMPLE_HEAD if width else None, pad_edge=False)
     for name in columns:
-        fold = name in WORDY
+        fold = name.split("\n")[0] in WORDY
         grid.add_column(
             name,
             justify="left" if fold or name == columns[0] else "right",

@@ -208,7 +208,7 @@ def _against(sample: Sample, baseline: Sample, confidence: float) -> Result:
 
 # ---- output -----------------------------------------------------------------------------------
 
-COLUMNS = ("benchmark", "time ± CV", "speed-up", "interval", "% of roof", "remark")
+COLUMNS = ("time ± CV", "speed-up", "interval", "% of roof", "remark")
 
 
 def records(race: Race) -> list[dict[str, Any]]:
@@ -275,7 +275,6 @@ def _cells(c: Contestant) -> tuple[str, ...]:
     r = c.result
     return (
         rendering.printable(c.value),
-        rendering.printable(c.sample.key),
         rendering.measured(c.sample, samples.TIME),
         "–" if r.speed_up is None else f"{r.speed_up:.3f}×",
         "–" if r.low is None or r.high is None else f"{r.low:.3f} … {r.high:.3f}",

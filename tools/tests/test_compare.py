@@ -366,7 +366,7 @@ def test_within_shows_the_share_of_the_measured_peak(compare, save) -> None:
         for t, v in ((1, "A"), (3, "B"))
     ]
     done = compare("within", save("run.json", document(rows)), "--baseline", "/A/")
-    line = next(line for line in done.stdout.splitlines() if "/B/" in line)
+    line = next(line for line in done.stdout.splitlines() if "CPU/B" in line)
     assert line.split()[-5:] == ["30", "1", "repetition:", "no", "interval"]
 
 

@@ -252,6 +252,17 @@ def test_noise_is_in_every_output(compare, stored, form: str) -> None:
     assert " ms ±0." in text  # and each row has its own
 
 
+@pytest.mark.parametrize("width", [100, 160])
+def test_a_screen_has_room_for_every_cell(width: int) -> None:
+    report = judge(BASE, launches(noisy(1.05e-3, seed=12)), RESTLESS)[1]
+    text = rendering.terminal(report, report.verdicts, width, False)
+    (cells,) = (rendering.cells(v, report) for v in report.verdicts)
+    text = text[: text.index("\nwarning: ")]
+    assert len(lines := text.splitlines()) > 5 and max(map(len, lines)) <= width
+    assert all(cell in text for one in cells[2:-1] for cell in one.split(" ±"))
+    assert all(word in text for word in cells[-1].split())
+
+
 def test_many_warnings_do_not_push_the_noise_out_of_the_comment() -> None:
     report = judge(BASE, BASE, None)[1]
     report.warnings += [f"warning {i}" for i in range(50)]
