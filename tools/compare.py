@@ -220,7 +220,7 @@ def floor_of(args: argparse.Namespace):
     """The stored launches of one program against itself, if the command line names them."""
     from benchkit import floors
 
-    if not args.floor:
+    if args.floor is None:
         return None
     if args.verb in ("filters", "benchmarksfiltered"):
         raise UserError(f"--floor: the sides of '{args.verb}' are different benchmarks")

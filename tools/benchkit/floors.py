@@ -65,10 +65,10 @@ def of(launches: Sequence[Launch]) -> Floor:
                 "against itself"
             )
     floor = Floor(tuple(map(tuple, recordings.values())))
-    if (longest := max(map(len, floor.recordings))) < FEWEST:
+    if max(map(len, floor.recordings)) < FEWEST:
         raise UserError(
-            f"--floor: {longest} launches are too few for an interval; record one with "
-            "compare.py benchmarks PROGRAM PROGRAM --keep DIR"
+            f"--floor: no recording of {FEWEST} launches or more: too few for an interval; make one "
+            "with compare.py benchmarks PROGRAM PROGRAM --keep DIR"
         )
     return floor
 

@@ -123,7 +123,7 @@ def test_recordings_of_several_commits_are_compared_each_with_itself() -> None:
     ("floor", "sentence"),
     [
         (days(1e-3, git_sha="a") + days(1e-3, git_sha="b"), "different commits .*one program"),
-        (days(1e-3, count=7), "7 launches are too few .*--keep DIR"),
+        (days(1e-3, count=7), "no recording of 8 launches .*--keep DIR"),
     ],
 )
 def test_what_is_no_floor(floor: list[Launch], sentence: str) -> None:
@@ -203,7 +203,8 @@ def test_a_floor_is_in_every_output(compare, stored) -> None:
     ("arguments", "sentence"),
     [
         (("benchmarks", "base", "new", "--floor", "absent"), "absent: no such file"),
-        (("benchmarks", "base", "new", "--floor", "base/0-1.json"), "1 launches are too few"),
+        (("benchmarks", "base", "new", "--floor", ""), "no such file"),
+        (("benchmarks", "base", "new", "--floor", "base/0-1.json"), "no recording of 8 launches"),
         (("filters", "base", "Ikj", "Ikj", "--floor", "floor"), "different benchmarks"),
     ],
 )
