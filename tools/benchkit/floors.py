@@ -67,8 +67,8 @@ def of(launches: Sequence[Launch]) -> Floor:
     floor = Floor(tuple(map(tuple, recordings.values())))
     if max(map(len, floor.recordings)) < FEWEST:
         raise UserError(
-            f"--floor: no recording of {FEWEST} launches or more: too few for an interval; make one "
-            "with compare.py benchmarks PROGRAM PROGRAM --keep DIR"
+            f"--floor: no recording of {FEWEST} launches or more: too few for an interval; make "
+            "one with compare.py benchmarks PROGRAM PROGRAM --keep DIR"
         )
     return floor
 

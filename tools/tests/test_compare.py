@@ -49,6 +49,7 @@ SCHEMA = json.loads((TOOLS / "benchkit/comparison.schema.json").read_text())
         (("benchmarks", OLD, CASES / "J-05/run.json"), 2),
         (("benchmarks", OLD, CASES / "J-15/run_empty_list.json"), 2),
         (("benchmarks", OLD, "absent.json"), 2),
+        (("benchmarks", OLD, ""), 2),
         (("benchmarks", *STILL_FAILING), 1),
         (("benchmarks", *STILL_FAILING, "--fail-on", "slower,broke,missing"), 0),
         (("benchmarks", OLD), 2),

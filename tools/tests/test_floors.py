@@ -203,7 +203,7 @@ def test_a_floor_is_in_every_output(compare, stored) -> None:
     ("arguments", "sentence"),
     [
         (("benchmarks", "base", "new", "--floor", "absent"), "absent: no such file"),
-        (("benchmarks", "base", "new", "--floor", ""), "no such file"),
+        (("benchmarks", "base", "new", "--floor", ""), "an empty name is no file"),
         (("benchmarks", "base", "new", "--floor", "base/0-1.json"), "no recording of 8 launches"),
         (("filters", "base", "Ikj", "Ikj", "--floor", "floor"), "different benchmarks"),
     ],
