@@ -5,6 +5,7 @@
   compare.py commits main HEAD                  builds both, measures them in turns, compares
   compare.py within run.json --baseline Eigen   speed-ups inside one run; --by n, op, side, …
   compare.py csv run.json -o run.csv            a result as a tidy table
+  compare.py benchmarks bench bench --keep aa   a program against itself: the noise, for --floor aa
 
 A side is a result file, a quoted pattern, a comma list, a folder (each file one launch), - for
 standard input, .gz or not, or a program, which is then launched --launches times, in turns with
@@ -12,7 +13,8 @@ the other side. Words: faster, slower, same (the interval lies inside the margin
 fixed, still failing, missing, new, not comparable.
 
 Exit code: 0 no confirmed regression, 1 regression, or broken or missing in NEW, 2 bad usage or
-unusable input, 3 not comparable, 130 interrupted (what was measured is reported and kept).
+unusable input, 3 not comparable (or no row is), 130 interrupted (what was measured is reported and
+kept).
 "Still failing" is broken in NEW and gives 1: nothing was measured that could be called fine. A gate
 that knows of its broken rows says so with --fail-on slower,broke,missing.
 """

@@ -45,6 +45,7 @@ def parse(arguments: list[str], description: str) -> argparse.Namespace:
 def check_arguments(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if args.verb in ("csv", "within") and args.flags:
         parser.error(f"unknown option {args.flags[0]}")
+    check_effect(args, parser)
     check_outputs(args, parser)
     if not 0 < args.alpha < 1 or not 0.5 <= args.confidence < 1:
         parser.error("--alpha lies between 0 and 1, --confidence between 0.5 and 1")
@@ -54,6 +55,16 @@ def check_arguments(args: argparse.Namespace, parser: argparse.ArgumentParser) -
     args.fail_on = tuple(word for word in args.fail_on.split(",") if word)
     if unknown := set(args.fail_on) - set(FAIL_WORDS):
         parser.error(f"--fail-on: '{sorted(unknown)[0]}' is not one of {', '.join(FAIL_WORDS)}")
+
+
+def check_effect(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """A run alone gets no verdicts and is not measured: options of theirs are mistakes."""
+    if args.verb not in ("csv", "within"):
+        return
+    for names, settings in (OPTIONS["verdicts"] | OPTIONS["measuring"]).items():
+        name = str(settings.get("dest", names.split()[-1].lstrip("-").replace("-", "_")))
+        if name != "confidence" and getattr(args, name) != parser.get_default(name):
+            parser.error(f"{names} has no effect on '{args.verb}'")
 
 
 def check_outputs(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:

@@ -90,6 +90,8 @@ def test_no_output_that_is_asked_for_is_silently_left_out(compare, tmp_path: Pat
     assert "'within' makes no --html" in compare(*arguments).stderr
     twice = compare("benchmarks", OLD, NEW, "--json", "x", "--csv", "./x")
     assert "two outputs to one place" in twice.stderr and not list(tmp_path.iterdir())
+    metric = compare("within", CASES / "C-09/old.json", "--metric", "GFLOPS")
+    assert metric.returncode == 2 and "--metric has no effect on 'within'" in metric.stderr
     kept = compare("benchmarks", OLD, NEW, "--keep", "folder")
     assert "--keep has no effect on results that are read from files" in kept.stderr
 
