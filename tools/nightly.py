@@ -24,7 +24,8 @@ goes on where it stopped. The configuration, every key optional:
   peers = ["libclblast.so.1"]   # --peers
   flags = ["--budget=10"]       # any others
 
-Exit code: 0 measured, no confirmed regression · 1 a confirmed regression of the code (three nights;
+Exit code: 0 measured, no confirmed regression · 1 a confirmed regression of the code (three nights,
+and sure among all series of the night;
 not acknowledged in results/acknowledged.toml, not explained by a reference row) · 2 bad usage or
 configuration · 3 another night is running · 4 some launches lost · 5 did not build · 6 no rows ·
 7 all skipped · 130 interrupted. A regression goes before 4.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-VERSION = 1  # of these rules: what an index remembers of others is not used
+VERSION = 2  # of these rules: what an index remembers of others is not used
 NIGHTS = 3  # on the new level: fewer is a spike
 BEFORE = 5  # nights on the old level: fewer is no level yet
 CLIP = 3.0  # robust sigmas around the local median beyond which a night is clipped
@@ -32,6 +32,7 @@ class Step:
     before: float
     after: float
     confirmed: bool
+    p: float | None = None  # how often noise alone makes one anywhere in the series, if confirmed
 
     @property
     def ratio(self) -> float:
@@ -50,9 +51,11 @@ def find(values: Sequence[float | None], margin: float) -> list[Step]:
     clipped, sigma = clip(logs)
     bounds = _merge(clipped, [0, *_split(clipped, sigma), len(logs)], sigma, margin)
     levels = [float(np.median(logs[a:b])) for a, b in itertools.pairwise(bounds)]
+    parts = [clipped[a:b] for a, b in itertools.pairwise(bounds)]
     steps = [
-        Step(places[at], math.exp(old), math.exp(new), True)
-        for at, old, new in zip(bounds[1:-1], levels, levels[1:], strict=False)
+        Step(places[at], math.exp(levels[i]), math.exp(levels[i + 1]), True, p)
+        for i, at in enumerate(bounds[1:-1])
+        for p in [_chance(parts[i], parts[i + 1], len(logs) - BEFORE - NIGHTS + 1)]
     ]
     pending = _pending(logs[bounds[-2] :], sigma, margin)
     if pending:
@@ -132,6 +135,21 @@ def _line_explains(old: np.ndarray, new: np.ndarray) -> bool:
     line = np.polyval(np.polyfit(nights, both, 1), nights)
     step = np.concatenate([np.full(len(old), old.mean()), np.full(len(new), new.mean())])
     return float(((both - line) ** 2).sum()) <= float(((both - step) ** 2).sum())
+
+
+def _chance(old: np.ndarray, new: np.ndarray, places: int) -> float:
+    """p of Student's t for two levels, for as many nights as are left when each remembers the one
+    before (lag-1 correlation), and for the `places` at which the step could have been (Bonferroni).
+    """
+    from scipy.special import stdtr
+
+    rest = np.concatenate([old - old.mean(), new - new.mean()])
+    squares, free = float((rest**2).sum()), len(rest) - 2
+    memory = max(0.0, float((rest[1:] * rest[:-1]).sum()) / squares) if squares else 0.0
+    deviation = max(FLOOR, math.sqrt(squares / free))
+    wider = (1 / len(old) + 1 / len(new)) * (1 + memory) / (1 - memory)
+    t = abs(float(new.mean() - old.mean())) / (deviation * math.sqrt(wider))
+    return min(1.0, 2 * float(stdtr(free, -t)) * places)
 
 
 def _pending(logs: np.ndarray, sigma: float, margin: float) -> int:
