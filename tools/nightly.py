@@ -12,6 +12,7 @@ goes on where it stopped. The configuration, every key optional:
 
   machine = "laptop"            # the folder; default: the host's name
   launches = 10
+  extra = 5                     # more launches, of unclear rows alone; default: half, 0: none
   limit = 3600                  # seconds a launch may take
   reference = "^Peak/"          # rows that tell a slower machine from slower code
   build = "cmake --preset release && cmake --build --preset release --target bench"
@@ -24,11 +25,11 @@ goes on where it stopped. The configuration, every key optional:
   peers = ["libclblast.so.1"]   # --peers
   flags = ["--budget=10"]       # any others
 
-Exit code: 0 measured, no confirmed regression · 1 a confirmed regression of the code (three nights,
-and sure among all series of the night;
-not acknowledged in results/acknowledged.toml, not explained by a reference row) · 2 bad usage or
-configuration · 3 another night is running · 4 some launches lost · 5 did not build · 6 no rows ·
-7 all skipped · 130 interrupted. A regression goes before 4.
+Exit code: 0 measured, no confirmed regression · 1 a confirmed regression of the code (three nights
+or more, until it is sure among all series; not acknowledged in results/acknowledged.toml, not
+explained by a reference row) · 2 bad usage or configuration · 3 another night is running · 4 some
+launches lost · 5 did not build · 6 no rows · 7 all skipped · 130 interrupted. A regression goes
+before 4.
 """
 
 import argparse

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from documents import FAKE, TOOLS, document, entry
+from scipy import stats
 
-from benchkit import journal
+from benchkit import journal, reading, unclear
 
 CONFIG = """
 machine = "m"
@@ -68,6 +69,56 @@ def test_a_night(nightly, tmp_path: Path) -> None:
     assert log.state == "complete"
     assert {event["event"] for event in log.events} >= {"before", "after"}
     assert "load" in log.notes[0]
+
+
+def spread_of(night: Path, family: str) -> list[list[str]]:
+    """The names of the rows in every launch of a family."""
+    files = sorted(night.glob(f"{family}-*.json"))
+    return [[row["name"] for row in json.loads(f.read_text())["benchmarks"]] for f in files]
+
+
+def test_rows_that_are_unclear_are_measured_again_and_no_others(nightly, tmp_path: Path) -> None:
+    arguments = ("--config", "night.toml", "--program", "new.py")
+    (tmp_path / "night.toml").write_text("extra = 2\n" + CONFIG)
+    unsteady = "SGEMM/CPU/Packed/n:256/real_time"
+    for environment in ({}, {"FAKE_UNSTEADY": "Packed/n:256"}):
+        assert nightly(*arguments, **environment, FAKE_NOISE="0.0001").returncode == 0
+    first, second = nights(tmp_path)
+    assert [len(spread_of(first, family)) for family in ("Small", "Large")] == [3, 3]
+    assert len(spread_of(second, "Small")) == 3
+    large = spread_of(second, "Large")
+    assert [len(names) for names in large[:3]] == [2] * 3 and large[3:] == [[unsteady]] * 2
+    log = journal.read(second)
+    assert log.state == "complete" and log.unclear == {"Large": [unsteady]}
+    assert "Large: 1 rows were unclear" in " ".join(log.notes) and unsteady in " ".join(log.notes)
+    # Killed before the last launch, the night goes on with the rows that it had chosen.
+    lines = (second / journal.NAME).read_text().splitlines(keepends=True)
+    (second / journal.NAME).write_text("".join(line for line in lines if '"end"' not in line))
+    (second / "Large-004.json").unlink()
+    second.rename(second.with_name(second.name.split("_")[0] + "_unknown0.partial"))
+    # Rows that moved for sure are clear; without the choice there would be nothing to measure.
+    assert nightly(*arguments, FAKE_NOISE="0.0001", FAKE_SLOW="1.5").returncode == 0
+    assert spread_of(nights(tmp_path)[1], "Large") == large
+
+
+def test_what_is_clear_and_what_is_not() -> None:
+    def night(*seconds: float, **context: object) -> list[reading.Launch]:
+        documents = (document([entry("A/CPU/x/real_time", s)], **context) for s in seconds)
+        return [reading.parse(json.dumps(d).encode()) for d in documents]
+
+    past = [night(1.0, 1.001, 0.999)] * 3
+    assert unclear.rows(night(0.995, 1.0, 1.005), past) == []  # inside the margin of 2 %
+    assert unclear.rows(night(1.05, 1.1, 1.2), past) == []  # beyond it
+    for values in ((0.9, 1.0, 1.1), (1.0, 1.01, 1.03), (0.97, 0.99, 1.0)):
+        assert unclear.rows(night(*values), past) == ["A/CPU/x/real_time"]
+    assert unclear.rows(night(0.9, 1.1), []) == []
+    other = [night(1.0, 1.001, cpu_model="another")]
+    assert unclear.rows(night(0.9, 1.1, cpu_model="this"), other) == []
+    for count in (6, 9, 10, 25):
+        values = [float(i) for i in range(count)]
+        assert unclear._interval(values) == tuple(
+            stats.quantile_test(values).confidence_interval(unclear.CONFIDENCE)
+        )
 
 
 def test_temperature_and_clocks_of_nvidia_gpus_are_noted(nightly, tmp_path: Path) -> None:
@@ -174,6 +225,7 @@ def wait_for(condition, seconds: float = 20) -> None:
         ("launchs = 3", "unknown key 'launchs'"),
         ("launches = '3'", "wrong type"),
         ("launches = 0", "must be positive"),
+        ("extra = -1", "must not be negative"),
         ("machine = '../x'", "cannot be the name of a folder"),
         ("[[family]]\nfilter = 'x'", "'name' is missing"),
         ("[[family]]\nname = 'a'\nflags = ['--benchmark_out=x']", "this flag is set per launch"),
