@@ -54,7 +54,7 @@ class Rules:
     limits: tuple[margins.Rule, ...] = tuple(margins.defaults())
     reference: re.Pattern[str] = re.compile("^Peak/")
     known: tuple[Acknowledgement, ...] = ()
-    level: float = 0.01
+    level: float = 1e-3
 
 
 @dataclass(slots=True)

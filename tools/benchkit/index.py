@@ -9,7 +9,7 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,24 +89,22 @@ class Index:
         """Takes in what is new or changed under `results`, forgets what is gone; new nights."""
         if not results.is_dir():
             raise UserError(f"{results}: no such folder of results")
-        known = {
-            path: row
-            for path, *row in self.db.execute("SELECT path,size,mtime,digest,place FROM file")
-        }
-        seen, fresh = set(), 0
+        known: dict[str, dict[str, tuple[int, int]]] = {}
+        for place, path, *stamp in self.db.execute("SELECT place,path,size,mtime FROM file"):
+            known.setdefault(place, {})[path] = tuple(stamp)
+        fresh = {}
         for place, machine, files in nights_in(results):
-            stamps = {_relative(file, results): file.stat() for file in files}
-            seen |= stamps.keys()
-            if all(
-                path in known and known[path][:2] == [stat.st_size, stat.st_mtime_ns]
-                for path, stat in stamps.items()
-            ):
-                continue
-            self._take(results, place, machine, stamps)
-            fresh += 1
+            stats = {_relative(file, results): file.stat() for file in files}
+            stamps = {path: (stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()}
+            if known.get(place) == stamps:
+                del known[place]
+            else:
+                fresh[place] = machine, stats
+        self._forget(known.keys())  # all of it before: a file may only have moved
+        for place, (machine, stats) in fresh.items():
+            self._take(results, place, machine, stats)
             say(f"{place}: taken in")
-        self._forget({path: known[path][3] for path in known.keys() - seen})
-        return fresh
+        return len(fresh)
 
     def _take(self, results: Path, place: str, machine: str, stamps: dict[str, Any]) -> None:
         launches, rows = [], []
@@ -169,8 +167,8 @@ class Index:
             self.db.execute("DELETE FROM night WHERE id=?", (night,))
         self.db.execute("DELETE FROM file WHERE place=?", (place,))
 
-    def _forget(self, gone: dict[str, str]) -> None:
-        for place in set(gone.values()):
+    def _forget(self, gone: Iterable[str]) -> None:
+        for place in gone:
             self.db.execute("BEGIN IMMEDIATE")
             self._drop(place)
             self.db.execute("COMMIT")

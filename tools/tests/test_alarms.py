@@ -102,15 +102,15 @@ def test_a_weak_step_among_many_series_waits_until_it_is_sure(
 ) -> None:
     """Benjamini–Hochberg over the series of the night: alone, among many, with others."""
 
-    def states(count: int, stepped: int, p: float = 2e-4) -> list[tuple[str, str]]:
+    def states(count: int, stepped: int, p: float = 2e-5) -> list[tuple[str, str]]:
         made = {f"SGEMM/CPU/Variant/n:{i}/real_time": level((25, 1)) for i in range(count)}
         steps_of = iter([[steps.Step(20, 1.0, 1.1, True, p)]] * stepped + [[]] * count)
         monkeypatch.setattr(alarms, "_search", lambda *_: next(steps_of))
         return [(alarm.state, alarm.why) for alarm in find(made)]
 
     assert states(1, 1) == [("confirmed", "")]
-    assert states(300, 1) == [("provisional", "not yet sure among 300 series (p 0.06)")]
-    assert states(300, 1, 1e-5) == [("confirmed", "")]
+    assert states(300, 1) == [("provisional", "not yet sure among 300 series (p 0.006)")]
+    assert states(300, 1, 1e-6) == [("confirmed", "")]
     assert states(300, 30) == [("confirmed", "")] * 30
 
 
@@ -122,7 +122,7 @@ def test_nights_that_remember_the_one_before_make_a_step_less_sure() -> None:
         wandering.append(0.7 * wandering[-1] + shock)
     old, new = np.array(wandering[1:41]), np.array(wandering[41:]) + 0.1
     shuffled = rng.permutation(old), rng.permutation(new)
-    assert steps._chance(old, new, 1) > 100 * steps._chance(*shuffled, 1)
+    assert steps._chance((old, new), 0.1, 0.02, 1) > 100 * steps._chance(shuffled, 0.1, 0.02, 1)
 
 
 def test_what_was_over_before_it_was_sure_is_no_alarm() -> None:

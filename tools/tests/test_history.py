@@ -100,6 +100,28 @@ def test_ingest_is_idempotent_and_incremental(tmp_path: Path) -> None:
     assert len(history.load(index, history.Order()).machines[0].nights) == 3
 
 
+def test_a_night_outlives_one_of_its_files(tmp_path: Path) -> None:
+    index, place = Index(tmp_path / "i.sqlite"), night(tmp_path / "r" / "m", 1)
+    index.ingest(tmp_path / "r")
+    (place / "CPU-002.json").unlink()
+    index.ingest(tmp_path / "r")
+    (found,) = history.load(index, history.Order()).machines[0].nights
+    assert found.place == "m/" + place.name
+
+
+def test_a_machine_that_gets_another_name_keeps_its_nights(tmp_path: Path) -> None:
+    index = Index(tmp_path / "i.sqlite")
+    for day in (1, 2):
+        night(tmp_path / "r" / "b", day)
+    index.ingest(tmp_path / "r")
+    for old, new in (("b", "c"), ("c", "a")):  # behind and before its old place
+        (tmp_path / "r" / old).rename(tmp_path / "r" / new)
+        index.ingest(tmp_path / "r")
+        (machine,) = history.load(index, history.Order()).machines
+        assert machine.name == new and np.isfinite(machine.series[0].value).all()
+        assert index.complaints() == []
+
+
 @pytest.mark.parametrize(
     ("named", "place"), [("{night}-{file}", "{night}"), ("{night}_2t_{launch}.json", "{night}_2t")]
 )

@@ -10,10 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+import synthesise
 from documents import FAKE, TOOLS, document, entry
 from scipy import stats
 
-from benchkit import journal, reading, unclear
+from benchkit import alarms, history, journal, reading, unclear
+from benchkit.index import Index
+from benchkit.site import pages
 
 CONFIG = """
 machine = "m"
@@ -264,6 +267,38 @@ def history_of(folder: Path, levels: list[float]) -> None:
         rows = [entry("SGEMM/CPU/Ikj/n:64/real_time", seconds * (1 + day % 3 / 1000))]
         context = {"date": f"2026-01-{day + 1:02d}T02:00:00+00:00", "git_sha": f"{day:08x}"}
         (place / "CPU-000.json").write_text(json.dumps(document(rows, **context)))
+
+
+def test_packing_old_nights_changes_nothing_that_is_shown(nightly, tmp_path: Path) -> None:
+    results, index = tmp_path / "results", Index(tmp_path / "index.sqlite")
+    synthesise.write_results(results, 5, 8)
+    old, *_, young = sorted((results / "SYNTHETIC-1").iterdir())
+    young.rename(young.with_name("2199" + young.name[4:]))
+
+    def site() -> list[str]:
+        """What is written anew."""
+        index.ingest(results)
+        past = history.load(index, history.Order())
+        rules = alarms.Rules()
+        return pages.build(index, past, alarms.find(past, rules), rules, tmp_path / "site")
+
+    assert site()
+    before = {file: file.read_bytes() for file in results.rglob("*.json")}
+    prune = ("--prune", "30", "--machine", "SYNTHETIC-1")
+    assert "would pack 60 files of 3 nights" in nightly(*prune).stdout
+    assert {file: file.read_bytes() for file in results.rglob("*.json")} == before
+    # As a kill between packing and removing leaves it.
+    shutil.copy(old / "CPU-000.json", tmp_path / "kept.json")
+    assert "packed 60 files of 3 nights" in nightly(*prune, "--yes").stdout
+    shutil.copy(tmp_path / "kept.json", old / "CPU-000.json")
+    assert "packed 1 files" in nightly(*prune, "--yes").stdout
+    assert "packed 0 files" in nightly(*prune, "--yes").stdout
+    left, packed = list(results.rglob("*.json")), list(results.rglob("*.json.gz"))
+    assert (len(left), len(packed)) == (20, 60)
+    after = {file.with_suffix("") for file in packed} | set(left)
+    assert after == before.keys()
+    assert all(reading.load(str(file)) == before[file.with_suffix("")] for file in packed)
+    assert site() == [] and index.complaints() == []
 
 
 def test_exit_code_is_1_on_a_confirmed_regression_only(nightly, tmp_path: Path) -> None:

@@ -91,8 +91,10 @@ def _stamped(
 
 
 def _digest(index: Index, place: str) -> str:
+    """What a night's file and links are called by: its content, packed or not."""
     rows = index.db.execute("SELECT path, digest FROM file WHERE place=? ORDER BY path", (place,))
-    return hashlib.sha256(json.dumps([place, rows.fetchall()]).encode()).hexdigest()[:16]
+    content = [(path.removesuffix(".gz"), digest) for path, digest in rows]
+    return hashlib.sha256(json.dumps([place, content]).encode()).hexdigest()[:16]
 
 
 def _embed(values: Any) -> str:
