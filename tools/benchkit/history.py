@@ -204,23 +204,29 @@ class Order:
 
     commits: list[str] = field(default_factory=list)
     source: str = ""
+    cut: bool = False  # the clone is shallow: what it does not know may be on the branch
 
     def place(self, nights: Sequence[Night]) -> str:
         """Sets `position` and `apart` of every night; says in a sentence what the order is."""
         for night in nights:
             night.position = self._position(night.sha)
-        if not any(night.position is not None for night in nights):
-            why = (
-                "none of the commits is on the branch"
-                if self.commits
-                else "there is no list of commits"
-            )
+        if why := self._unusable(nights):
             for night in nights:
                 night.position = None
             return f"Nights are in order of date: {why}."
         for night in nights:
             night.apart = night.position is None
         return f"Nights are in the order of commits ({self.source})."
+
+    def _unusable(self, nights: Sequence[Night]) -> str:
+        """Why the commits give no order; "" when they do."""
+        known = [night.position is not None for night in nights]
+        if self.cut and not all(known):
+            return "this clone is shallow (git fetch --unshallow brings the order of commits)"
+        if not any(known):
+            none = "none of the commits is on the branch"
+            return none if self.commits else "there is no list of commits"
+        return ""
 
     def _position(self, sha: str) -> int | None:
         """Exactly, else by an abbreviated id on either side."""

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -215,6 +216,19 @@ def test_an_index_of_an_older_version_is_rebuilt_a_foreign_file_refused(tmp_path
 def test_renames_in_a_circle_are_refused() -> None:
     with pytest.raises(UserError, match="circle"):
         history.renamed("a", {"a": "b", "b": "a"})
+
+
+def test_a_shallow_clone_sets_no_night_apart(tmp_path: Path, git_commits) -> None:
+    """It does not know the commits before its own, which are on the branch all the same."""
+    shas, shallow = git_commits(tmp_path / "repo", 3), tmp_path / "shallow"
+    clone = ["git", "clone", "-q", "--depth", "1", f"file://{tmp_path / 'repo'}", str(shallow)]
+    subprocess.run(clone, check=True)
+    for day, sha in zip((1, 2, 3), shas, strict=True):
+        night(shallow / "results" / "m", day, git_sha=sha)
+    past = load(shallow / "results", tmp_path, order=branch.order_of(shallow / "results"))
+    assert [n.sha for n in past.machines[0].nights] == shas
+    assert not any(n.apart for n in past.machines[0].nights)
+    assert "order of date" in past.order and "shallow" in past.order
 
 
 def test_order_of_a_git_repository_and_force_pushed_commits(tmp_path: Path, git_commits) -> None:
