@@ -5,6 +5,7 @@ and its journal) or a single file. What cannot be used is kept as a sentence; th
 """
 
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -22,13 +23,16 @@ from benchkit.errors import UserError
 from benchkit.reading import Launch
 from benchkit.steps import Step
 
-VERSION = 7
+VERSION = 8
 NIGHT_NAME = re.compile(r"\d{4}-?\d\d-?\d\d[^_]*_[0-9a-f]{7,40}(?![0-9a-zA-Z])")
 # One of several launches: `<date>_<sha8>-003.json`, `<date>_<sha8>-CPU-003.json` of one night, and
 # `<date>_<sha8>_2t_3.json`, whose words between underscores tell it from other nights.
 LAUNCH_NAME = re.compile(
     rf"({NIGHT_NAME.pattern}(?:_[A-Za-z0-9]+)*?)(?:[-.][A-Za-z0-9]+)?[-._]\d+\.json(?:\.gz)?"
 )
+# In folders called after a day, numbered files: `1t_BLIS_03.json`, `launch-3.json`.
+DATED = re.compile(r"\d{4}-?\d\d-?\d\d(?!\d)")
+NUMBERED = re.compile(r"(.*?[A-Za-z0-9])[-._]*\d+\.json(?:\.gz)?")
 SUFFIXES = (".json", ".json.gz")
 NO_RESULTS = {"aliases.json", "advice.json"}  # what else lies among results
 SCHEMA = """
@@ -206,7 +210,8 @@ def index_of(results: Path) -> Path:
 def nights_in(results: Path) -> Iterator[tuple[str, str, list[Path]]]:
     """(place, machine or "", files) of every night under a results folder.
 
-    `<date>_<sha8>` names a night: a folder of launches, or numbered files. Any other file is one.
+    `<date>_<sha8>` names a night: a folder of launches, or numbered files. So do numbered files in
+    any folder that begins with a date; its machine is the folder around it. Any other file is one.
     """
     for folder in sorted([results, *(path for path in results.rglob("*") if path.is_dir())]):
         if any(part.endswith(".partial") for part in folder.relative_to(results).parts):
@@ -218,12 +223,16 @@ def nights_in(results: Path) -> Iterator[tuple[str, str, list[Path]]]:
             machine = _relative(folder.parent, results) if folder != results else ""
             yield _relative(folder, results), machine, files + ([log] if log.exists() else [])
             continue
+        parts = folder.relative_to(results).parts
+        around = tuple(itertools.takewhile(lambda part: not DATED.match(part), parts))
         nights: dict[str, list[Path]] = {}
         for file in files:
             launch = LAUNCH_NAME.fullmatch(file.name)
+            if not launch and around != parts:
+                launch = NUMBERED.fullmatch(file.name)
             nights.setdefault(launch[1] if launch else file.name, []).append(file)
         for name, launches in nights.items():
-            yield _relative(folder / name, results), _relative(folder, results), launches
+            yield _relative(folder / name, results), "/".join(around), launches
 
 
 def merged(launches: Sequence[Launch]) -> dict[str, Any]:

@@ -142,6 +142,23 @@ def test_files_named_after_one_night_are_its_launches(
     assert past.machines[0].series[0].value == pytest.approx([1.001e-3, 1.001e-3])
 
 
+def test_numbered_files_in_a_dated_folder_are_launches_of_its_machine(tmp_path: Path) -> None:
+    """As compare.py --keep and shell loops leave them."""
+    (made,) = [night(tmp_path / "made", 1)]
+    folder = tmp_path / "r" / "m" / "2026-03-01_study"
+    for stem in ("1t_BLIS_", "1t_MKL_", "again/launch-"):
+        for launch in (1, 2, 3):
+            file = folder / f"{stem}{launch:02d}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            context = {"launch_id": f"{stem}{launch}", "date": "2026-03-01T02:00:00+00:00"}
+            file.write_text(json.dumps(document([entry(NAME, 1e-3)], **context)))
+    (folder / "alone.json").write_bytes((made / "CPU-000.json").read_bytes())
+    (machine,) = load(tmp_path / "r", tmp_path).machines
+    assert machine.name == "m"
+    places = {n.place.removeprefix("m/2026-03-01_study/") for n in machine.nights}
+    assert places == {"1t_BLIS", "1t_MKL", "again/launch", "alone.json"}
+
+
 def test_half_written_files_and_strangers_are_named_and_the_rest_stands(tmp_path: Path) -> None:
     results = tmp_path / "results"
     place = night(results / "m", 1)
