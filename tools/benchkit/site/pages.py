@@ -21,7 +21,7 @@ from benchkit.index import Index
 from benchkit.site import data
 
 HERE = Path(__file__).parent
-SCRIPTS = ("chart.js", "roofline.js", "verdict.js", "app.js")
+SCRIPTS = ("chart.js", "series.js", "roofline.js", "verdict.js", "app.js")
 DATA_VERSION = 3  # of what the files of data/ hold
 ONE_FILE = 60_000  # raw launches up to which the site is one file
 
