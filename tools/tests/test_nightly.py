@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,8 @@ from benchkit import alarms, history, journal, reading, unclear
 from benchkit.index import Index
 from benchkit.site import pages
 
+EXAMPLES = TOOLS.parent / "results" / "nightly"
+README = (EXAMPLES / "README.md").read_text()
 CONFIG = """
 machine = "m"
 launches = 3
@@ -299,6 +302,50 @@ def test_packing_old_nights_changes_nothing_that_is_shown(nightly, tmp_path: Pat
     assert after == before.keys()
     assert all(reading.load(str(file)) == before[file.with_suffix("")] for file in packed)
     assert site() == [] and index.complaints() == []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, git_commits) -> Path:
+    """A repository with these tools, whose program is the fake and whose night takes a moment."""
+    repo = tmp_path / "repo"
+    git_commits(repo, 1)
+    shutil.copytree(TOOLS, repo / "tools", ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    (repo / ".venv").symlink_to(sys.prefix)
+    (repo / "results" / "nightly").mkdir(parents=True)
+    shutil.copy(EXAMPLES / "night_check.py", repo / "results" / "nightly")
+    build = f'build = "cp {FAKE} bench"\nprogram = "bench"\n'
+    (repo / "results" / "nightly" / "night.toml").write_text(build + CONFIG)
+    return repo
+
+
+def test_the_example_for_slurm_measures_a_night_without_slurm(checkout: Path) -> None:
+    (script,) = re.findall(r"```sh\n(#!/bin/bash\n#SBATCH .*?)```", README, re.DOTALL)
+    done = subprocess.run(["bash"], input=script, cwd=checkout, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    (night,) = (checkout / "results" / "local").glob("*_*")
+    assert journal.read(night).state == "complete" and len(list(night.glob("*.json"))) == 6
+
+
+def test_the_example_for_reframe(checkout: Path) -> None:
+    """Loaded and run where ReFrame is installed (pip install reframe-hpc); else read as Python."""
+    check = checkout / "results" / "nightly" / "night_check.py"
+    compile(check.read_text(), check.name, "exec")
+    if not (reframe := shutil.which("reframe")):
+        pytest.skip("ReFrame is not installed; night_check.py was only compiled")
+    command = [
+        reframe,
+        "-c",
+        str(check),
+        "-r",
+        "--performance-report",
+        "--prefix",
+        checkout / "out",
+    ]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SGEMM/CPU/Ikj/n=64/real_time" in done.stdout
+    (night,) = (checkout / "results" / "generic-default").glob("*_*")
+    assert journal.read(night).state == "complete"
 
 
 def test_exit_code_is_1_on_a_confirmed_regression_only(nightly, tmp_path: Path) -> None:
