@@ -121,16 +121,19 @@ def seen(values: np.ndarray) -> list[alarms.Alarm]:
     return [a for a in alarms.find(past, alarms.Rules(level=1)) if a.p is not None]
 
 
-def together(series: int, nights: int, seed: int = 1) -> Iterator[tuple[str, int, int]]:
+def _said(shown: list[tuple[int, alarms.Alarm]]) -> str:
+    nights, series = ({night for night, _ in shown}, {alarm.series for _, alarm in shown})
+    return f"{len(nights)} nights, {len(series)} series" if shown else "0"
+
+
+def together(series: int, nights: int, seed: int = 1) -> Iterator[tuple[str, str, str]]:
     """What happens, and how often: each series for itself, and corrected for their number."""
     level = alarms.Rules().level
     for name, make in FALSE.items():
         rng = np.random.default_rng(seed)
         values = np.array([make(rng, nights) for _ in range(series)])
-        least = [
-            min((a.p for a in seen(values[:, :night])), default=2) for night in range(8, nights + 1)
-        ]
-        yield f"nights with an alarm: {name}", *(sum(p <= q for p in least) for q in (1, level))
+        every = [(n, a) for n in range(8, nights + 1) for a in seen(values[:, :n])]
+        yield name, *(_said([(n, a) for n, a in every if a.p <= q]) for q in (1, level))
     rng = np.random.default_rng(seed)
     values = np.array([noise(rng) for _ in range(series)])
     places = {f"SGEMM/CPU/Variant/n:{i}/real_time": 28 + 2 * i for i in range(25)}
@@ -142,7 +145,7 @@ def together(series: int, nights: int, seed: int = 1) -> Iterator[tuple[str, int
             at = places.get(alarm.series, -99)
             if abs(alarm.night - at) <= 3 and at < night <= at + 12:
                 least[alarm.series] = min(least[alarm.series], alarm.p)
-    counts = (sum(p <= q for p in least.values()) for q in (1, level))
+    counts = (str(sum(p <= q for p in least.values())) for q in (1, level))
     yield "of 25 steps of 3 sigma, each alone on its night, found", *counts
 
 
@@ -154,10 +157,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--nights", type=int, default=NIGHTS, help="of --together")
     args = parser.parse_args(arguments)
     if args.together:
-        print(f"| {args.together} series of {args.nights} nights | each for itself | corrected |")
+        what = f"alarms in {args.together} series, {args.nights} nights"
+        print(f"| {what} | each for itself | corrected for their number |")
         print("| --- | ---: | ---: |")
         for what, *counts in together(args.together, args.nights):
-            print(f"| {what} | " + " | ".join(map(str, counts)) + " |", flush=True)
+            print(f"| {what} | " + " | ".join(counts) + " |", flush=True)
         return 0
     detectors: dict[str, Detector] = {"suite": ours}
     if args.otava:
