@@ -55,6 +55,7 @@ def test_order_is_that_of_commits(tmp_path: Path) -> None:
     value = machine.series[0].value
     assert value[2] / value[1] == pytest.approx(1.2, abs=0.05)
     assert past.unmeasured(machine) == ["c4"]
+    assert machine.last(machine.series[0]) == 2  # gone9 is not what the page calls today
 
 
 def test_without_commits_order_is_by_date_and_says_so(tmp_path: Path) -> None:
@@ -192,7 +193,25 @@ def test_zero_times_of_failed_rows_are_no_points(tmp_path: Path) -> None:
 
 def test_clocks_in_the_future_are_noted(tmp_path: Path) -> None:
     night(tmp_path / "r" / "m", 1, date="2199-01-01T00:00:00+00:00")
-    assert "in the future" in load(tmp_path / "r", tmp_path).machines[0].nights[0].notes[-1]
+    night(tmp_path / "r" / "m", 2)
+    (machine,) = load(tmp_path / "r", tmp_path).machines
+    assert [n.date[:4] for n in machine.nights] == ["2026", "2199"]
+    assert "in the future" in machine.nights[1].notes[-1]
+    # In order of date it would be the last night for ever; in that of commits it has its place.
+    assert machine.on_branch == 1 and machine.last(machine.series[0]) == 0
+    order = history.Order(["00000002" + "0" * 32, "00000001" + "0" * 32], "a list")
+    (machine,) = load(tmp_path / "r", tmp_path, order=order).machines
+    assert [n.date[:4] for n in machine.nights] == ["2026", "2199"] and machine.on_branch == 2
+
+
+def test_dates_of_all_kinds_are_put_in_order(tmp_path: Path) -> None:
+    """The hour that comes twice, no zone (taken for UTC), no date; all are shown."""
+    dates = ("2026-10-25T02:30:00+01:00", "2026-10-25T02:30:00+02:00", "2026-10-25 01:00:00", "?")
+    for day, date in enumerate(dates, 1):
+        night(tmp_path / "r" / "m", day, date=date)
+    nights = load(tmp_path / "r", tmp_path).machines[0].nights
+    assert [n.date[11:16] for n in nights] == ["", "00:30", "01:00", "01:30"]
+    assert nights[0].notes[-1] == "it has no date"
 
 
 def test_a_night_without_rows_is_there_with_its_state(tmp_path: Path) -> None:

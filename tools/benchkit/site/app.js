@@ -276,7 +276,7 @@ async function nightsView() {
   return [h("h1", {}, chosen ? `Night ${called(chosen)}` : "Nights"), h("form", {}, select("Machine", "m", machineOptions(false)), copyButton()),
     chosen ? await nightDetails(of, chosen) : "", chosen ? h("h2", {}, "All nights") : "", h("p", {}, DATA.order),
     longTable(`Nights on ${of.name}, newest first`, heads, on.map(row)),
-    apart.length ? [h("h2", {}, "Nights apart"), h("p", {}, "Their commits are not on the branch (any more): after a forced push, or from another branch. They take no part in statistics."), longTable("Nights apart from the branch", heads, apart.map(row))] : "",
+    apart.length ? [h("h2", {}, "Nights apart"), h("p", {}, "Their commits are not on the branch (any more): after a forced push, or from another branch; or only their dates could place them, and those are in the future. They take no part in statistics."), longTable("Nights apart from the branch", heads, apart.map(row))] : "",
     of.unmeasured.length ? h("details", {}, h("summary", {}, `${of.unmeasured.length} commits without a night since the first one`), h("p", {}, of.unmeasured.join(", "))) : ""].flat();
 }
 
