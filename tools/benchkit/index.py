@@ -33,6 +33,7 @@ LAUNCH_NAME = re.compile(
 # In folders called after a day, numbered files: `1t_BLIS_03.json`, `launch-3.json`.
 DATED = re.compile(r"\d{4}-?\d\d-?\d\d(?!\d)")
 NUMBERED = re.compile(r"(.*?[A-Za-z0-9])[-._]*\d+\.json(?:\.gz)?")
+TWIN = "the same content as"
 SUFFIXES = (".json", ".json.gz")
 NO_RESULTS = {"aliases.json", "advice.json"}  # what else lies among results
 SCHEMA = """
@@ -96,14 +97,20 @@ class Index:
         known: dict[str, dict[str, tuple[int, int]]] = {}
         for place, path, *stamp in self.db.execute("SELECT place,path,size,mtime FROM file"):
             known.setdefault(place, {})[path] = tuple(stamp)
-        fresh = {}
+        twins = "SELECT place FROM file WHERE message LIKE ?"
+        copies = {place for (place,) in self.db.execute(twins, (f"{TWIN}%",))}
+        fresh, again = {}, {}
         for place, machine, files in nights_in(results):
             stats = {_relative(file, results): file.stat() for file in files}
             stamps = {path: (stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()}
-            if known.get(place) == stamps:
-                del known[place]
-            else:
+            if known.get(place) != stamps:
                 fresh[place] = machine, stats
+                continue
+            del known[place]
+            if place in copies:
+                again[place] = machine, stats
+        if known:  # something changed or went: what was its copy may be the only one now
+            fresh |= again
         self._forget(known.keys())  # all of it before: a file may only have moved
         for place, (machine, stats) in fresh.items():
             self._take(results, place, machine, stats)
@@ -125,7 +132,7 @@ class Index:
                     launch, message = _read(results / path)
                     digest = launch.digest if launch else ""
                     if launch and digest in digests:
-                        message = f"the same content as {digests[digest]}; counted once"
+                        message = f"{TWIN} {digests[digest]}; counted once"
                         digest = ""
                     elif launch:
                         digests[digest] = path

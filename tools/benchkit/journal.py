@@ -75,13 +75,11 @@ def _follow(log: Log, event: dict[str, Any]) -> None:
         log.state, log.message = str(event["state"]), str(event.get("message", ""))
     if event.get("event") == "unclear":
         log.unclear[str(event.get("family"))] = rows = list(event.get("rows", []))
-        if rows:
-            times = event.get("launches")
-            log.notes.append(
-                f"{event.get('family')}: {len(rows)} rows were unclear against the last nights and "
-                f"measured up to {times} times more: {', '.join(rows[:SAID])}"
-                + (f" and {len(rows) - SAID} more" if len(rows) > SAID else "")
-            )
+        rest = f" and {len(rows) - SAID} more" if len(rows) > SAID else ""
+        log.notes.append(
+            f"{event.get('family')}: {len(rows)} rows were unclear against the last nights and "
+            f"measured up to {event.get('launches')} times more: {', '.join(rows[:SAID])}{rest}"
+        )
     if event.get("event") == "lost":
         log.notes.append(f"{event.get('family')}: {event.get('message')}")
     if event.get("event") in ("before", "after"):

@@ -111,6 +111,16 @@ def test_a_night_outlives_one_of_its_files(tmp_path: Path) -> None:
     assert found.place == "m/" + place.name
 
 
+def test_a_copy_takes_the_place_of_its_original(tmp_path: Path) -> None:
+    index, folder = Index(tmp_path / "i.sqlite"), tmp_path / "r" / "m"
+    shutil.copytree(CASES / "H-01" / "hist", folder)
+    index.ingest(tmp_path / "r")
+    (folder / "1_bbbb222.json").unlink()
+    index.ingest(tmp_path / "r")
+    assert len(history.load(index, history.Order()).machines[0].nights) == 4
+    assert index.complaints() == []
+
+
 def test_a_machine_that_gets_another_name_keeps_its_nights(tmp_path: Path) -> None:
     index = Index(tmp_path / "i.sqlite")
     for day in (1, 2):
