@@ -293,8 +293,10 @@ def test_packing_old_nights_changes_nothing_that_is_shown(nightly, tmp_path: Pat
     # As a kill between packing and removing leaves it.
     shutil.copy(old / "CPU-000.json", tmp_path / "kept.json")
     assert "packed 60 files of 3 nights" in nightly(*prune, "--yes").stdout
+    packed_once = (old / "CPU-000.json.gz").read_bytes()
     shutil.copy(tmp_path / "kept.json", old / "CPU-000.json")
     assert "packed 1 files" in nightly(*prune, "--yes").stdout
+    assert (old / "CPU-000.json.gz").read_bytes() == packed_once
     assert "packed 0 files" in nightly(*prune, "--yes").stdout
     left, packed = list(results.rglob("*.json")), list(results.rglob("*.json.gz"))
     assert (len(left), len(packed)) == (20, 60)
