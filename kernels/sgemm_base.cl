@@ -6,7 +6,18 @@
 // WG_X × WG_Y work-items compute TILE_M × TILE_N elements, one each.
 #ifndef WG_X
 #define WG_X 16
+#endif
+#ifndef WG_Y
 #define WG_Y 16
+#endif
+#ifndef TILE_M
+#define TILE_M WG_X
+#endif
+#ifndef TILE_N
+#define TILE_N WG_Y
+#endif
+#if TILE_M != WG_X || TILE_N != WG_Y
+#error "a work-item computes one element: TILE_M must be WG_X, TILE_N WG_Y"
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) void sgemm_base(

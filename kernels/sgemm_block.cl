@@ -21,6 +21,9 @@
 #if OUT * WG_X != TILE_N || OUT * WG_Y != TILE_M
 #error "TILE_N / WG_X and TILE_M / WG_Y must be the same whole number"
 #endif
+#if OUT > 16
+#error "more than 256 sums of a work-item fit no device's registers"
+#endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) void sgemm_block(
     int m, int n, int k, __global const float* restrict a, int lda,

@@ -7,6 +7,15 @@
 #ifndef WG_X
 #define WG_X 64
 #endif
+#ifndef WG_Y
+#define WG_Y 1
+#endif
+#ifndef TILE_M
+#define TILE_M WG_X
+#endif
+#if TILE_M != WG_X || WG_Y != 1
+#error "a work-item computes a whole row: TILE_M must be WG_X, WG_Y 1"
+#endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, 1, 1))) void sgemm_row(
     int m, int n, int k, __global const float* restrict a, int lda,

@@ -45,8 +45,23 @@
 #define B_STRIDE (TILE_N + 8)  // 8 mod 32: fragment loads meet every bank once
 #define STAGE_FLOATS (TILE_M * A_STRIDE + TILE_K * B_STRIDE)
 #define SUM_STRIDE (TILE_N + 4)
-#define SUMS_FLOATS ((SLICES > 1 ? SLICES : 0) * TILE_M * SUM_STRIDE)
+#define SUMS_FLOATS (SLICES > 1 ? SLICES * TILE_M * SUM_STRIDE : 0)
 #define LOCAL_FLOATS (STAGES * STAGE_FLOATS > SUMS_FLOATS ? STAGES * STAGE_FLOATS : SUMS_FLOATS)
+#if TILE_K < 1 || WARP_M < 1 || WARP_N < 1 || SLICES < 1
+#error "TILE_K, WARP_M, WARP_N and SLICES must be at least 1"
+#endif
+#if TILE_M % WARP_M != 0 || TILE_N % WARP_N != 0
+#error "TILE_M must be a multiple of WARP_M, TILE_N of WARP_N"
+#endif
+#if WG_X != 32 * WARPS_M * WARPS_N * SLICES || WG_Y != 1
+#error "WG_X must be 32 for each WARP_M x WARP_N block of the tile and each slice, WG_Y 1"
+#endif
+#if WARP_M % 16 != 0 || WARP_N % 8 != 0 || TILE_K % (8 * SLICES) != 0
+#error "WARP_M must be a multiple of 16, WARP_N of 8, TILE_K of 8 * SLICES"
+#endif
+#if STAGES < 2
+#error "STAGES must be at least 2"
+#endif
 
 uint to_tf32(float x) {
   uint y;

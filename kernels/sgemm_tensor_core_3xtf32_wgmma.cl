@@ -36,6 +36,18 @@
 #define TILE_K 32
 #define HALF_M (TILE_M / 2)
 #define B_STRIDE (TILE_N + 8)  // floats; 8 mod 32: fragment loads meet every bank once
+#if TILE_M != 32 && TILE_M != 64 && TILE_M != 128
+#error "TILE_M must be 32, 64 or 128, the matrix unit's shapes"
+#endif
+#if TILE_N % 64 != 0 || WG_X != 2 * TILE_N || WG_Y != 1
+#error "TILE_N must be a multiple of 64, WG_X 2 * TILE_N, WG_Y 1"
+#endif
+#if 8 * TILE_M % WG_X != 0
+#error "8 * TILE_M must be a multiple of WG_X, so that every work-item copies as much of A"
+#endif
+#if STAGES < 3 || GROUP_ROWS < 1
+#error "STAGES must be at least 3, GROUP_ROWS at least 1"
+#endif
 
 // The unit's sums are PTX registers named by us, sH_ij with half H and octal number ij: 8 per 16
 // rows of the half.

@@ -18,22 +18,22 @@
 // are not stored); any leading dimension is right, multiples of 4 floats are fast. Lines marked
 // //@sm_90a are comments to the OpenCL compiler; retarget_ptx turns them into instructions. WG_X =
 // 256 + 2 * TILE_N * SLICES <= 1024; TILE_N = 64 or 128; TILE_M = 32, 64 or 128; STAGES >= 3;
-// (SLICES - 1) * TILE_N <= 32 * STAGES; local memory: STAGES * (256 * TILE_M + 128 * TILE_N + 1024)
-// bytes < 227 KiB.
+// (SLICES - 1) * TILE_N <= 32 * STAGES; LOCAL_BYTES <= 227 KiB.
+// "tune:" lists what tools/tune.py tries; it also obeys the #error lines and LOCAL_BYTES.
 #ifndef TILE_M
-#define TILE_M 128  // 32, 64, 128
+#define TILE_M 128  // tune: 32 64 128
 #endif
 #ifndef TILE_N
-#define TILE_N 128  // 64 * warpgroups
+#define TILE_N 128  // tune: 64 128
 #endif
 #ifndef STAGES
-#define STAGES 4  // >= 3
+#define STAGES 4  // tune: 3 4 5 6 7 8
 #endif
 #ifndef SLICES
-#define SLICES 1
+#define SLICES 1  // tune: 1 2 3 4
 #endif
 #ifndef WG_X
-#define WG_X (256 + 2 * TILE_N * SLICES)
+#define WG_X (256 + 2 * TILE_N * SLICES)  // tune: 384 512 640 768
 #endif
 #ifndef WG_Y
 #define WG_Y 1
@@ -42,6 +42,26 @@
 #define PRODUCERS 256  // work-items that load and, after them, those that split
 #define LOADERS 128
 #define B_STRIDE (TILE_N + 8)  // floats; 8 mod 32: fragment loads meet every bank once
+// A's tile and its rests, B's tile, three mbarriers.
+#define LOCAL_BYTES (STAGES * (8 * TILE_M * TILE_K + 4 * TILE_K * B_STRIDE + 24))
+#if TILE_M != 32 && TILE_M != 64 && TILE_M != 128
+#error "TILE_M must be 32, 64 or 128, the matrix unit's shapes"
+#endif
+#if TILE_N != 64 && TILE_N != 128
+#error "TILE_N must be 64 or 128"
+#endif
+#if SLICES < 1 || STAGES < 3
+#error "SLICES must be at least 1, STAGES at least 3"
+#endif
+#if WG_X != PRODUCERS + 2 * TILE_N * SLICES || WG_X > 1024 || WG_Y != 1
+#error "WG_X must be 256 + 2 * TILE_N * SLICES and at most 1024, WG_Y 1"
+#endif
+#if (SLICES - 1) * TILE_N > 32 * STAGES
+#error "(SLICES - 1) * TILE_N must be at most 32 * STAGES, where the slices' sums meet"
+#endif
+#if LOCAL_BYTES > 227 * 1024
+#error "a work-group of Hopper has no more than 227 KiB of local memory"
+#endif
 
 // The unit's sums are PTX registers named by us, s_ij with octal number ij: 8 per 16 rows.
 #define EIGHT(r) r "0," r "1," r "2," r "3," r "4," r "5," r "6," r "7"

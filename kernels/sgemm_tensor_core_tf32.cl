@@ -37,6 +37,18 @@
 #define A_STRIDE (TILE_K + 4)  // floats; 4 mod 8 and
 #define B_STRIDE (TILE_N + 8)  // 8 mod 32: fragment loads meet every bank once
 #define STAGE_FLOATS (TILE_M * A_STRIDE + TILE_K * B_STRIDE)
+#if TILE_K < 1 || WARP_M < 1 || WARP_N < 1
+#error "TILE_K, WARP_M and WARP_N must be at least 1"
+#endif
+#if TILE_M % WARP_M != 0 || TILE_N % WARP_N != 0 || WG_X != 32 * WARPS_M * WARPS_N || WG_Y != 1
+#error "WG_X must be 32 for each WARP_M x WARP_N block of the tile, WG_Y 1"
+#endif
+#if WARP_M % 16 != 0 || WARP_N % 8 != 0 || TILE_K % 8 != 0
+#error "WARP_M must be a multiple of 16, WARP_N and TILE_K of 8"
+#endif
+#if STAGES < 2
+#error "STAGES must be at least 2"
+#endif
 
 uint to_tf32(float x) {
   uint y;

@@ -13,7 +13,8 @@
 // zero fill at the edges of k and n (rows past m repeat the last one and are not stored); any
 // leading dimension is right, multiples of 4 floats are fast.
 // Lines marked //@sm_90a are comments to the OpenCL compiler; retarget_ptx turns them into
-// instructions. WG_X = 128 + 2 * TILE_N; TILE_N = 64 * (warpgroups that multiply); STAGES >= 3.
+// instructions. WG_X = 128 + 2 * TILE_N; TILE_N = 64 * (warpgroups that multiply, 1, 2 or 4);
+// STAGES >= 3.
 #ifndef TILE_M
 #define TILE_M 256  // 64, 128, 256
 #endif
@@ -33,6 +34,18 @@
 #define LOADERS 128
 #define HALF_M (TILE_M / 2)
 #define B_STRIDE (TILE_N + 8)  // floats; 8 mod 32: fragment loads meet every bank once
+#if TILE_M != 64 && TILE_M != 128 && TILE_M != 256
+#error "TILE_M must be 64, 128 or 256, the matrix unit's shapes"
+#endif
+#if TILE_N != 64 && TILE_N != 128 && TILE_N != 256
+#error "TILE_N must be 64, 128 or 256"
+#endif
+#if WG_X != LOADERS + 2 * TILE_N || WG_Y != 1
+#error "WG_X must be 128 + 2 * TILE_N, WG_Y 1"
+#endif
+#if STAGES < 3
+#error "STAGES must be at least 3"
+#endif
 
 // The unit's sums are PTX registers named by us, sH_ij with half H and octal number ij: 8 per 16
 // rows of the half.

@@ -7,9 +7,20 @@
 // A work-item outside C stores zeros into the tiles and reaches every barrier like the others.
 #ifndef WG_X
 #define WG_X 16
+#endif
+#ifndef WG_Y
 #define WG_Y 16
 #endif
+#ifndef TILE_M
+#define TILE_M WG_Y
+#endif
+#ifndef TILE_N
+#define TILE_N WG_X
+#endif
 #define T WG_X
+#if WG_Y != T || TILE_M != T || TILE_N != T
+#error "tiles are square, an element a work-item: WG_X, WG_Y, TILE_M and TILE_N must be the same"
+#endif
 
 __kernel __attribute__((reqd_work_group_size(T, T, 1))) void sgemm_tile(
     int m, int n, int k, __global const float* restrict a, int lda,

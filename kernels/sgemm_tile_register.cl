@@ -27,6 +27,9 @@
 #define ITEM_M (TILE_M / WG_Y)
 #define ITEM_N (TILE_N / WG_X)
 #define LOCAL_BYTES (4 * TILE_K * (TILE_M + TILE_N))
+#if TILE_K < 1
+#error "TILE_K must be at least 1"
+#endif
 #if WG_X * ITEM_N != TILE_N || WG_Y * ITEM_M != TILE_M
 #error "TILE_N must be a multiple of WG_X, TILE_M of WG_Y"
 #endif

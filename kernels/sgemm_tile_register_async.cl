@@ -54,6 +54,12 @@
 #define A_STEP (WG_X / TILE_K)      // rows of A from one copy of an item to its next
 #define B_STEP (4 * WG_X / TILE_N)  // rows of B
 #define LOCAL_BYTES (4 * RING * (A_STRIDE + B_STRIDE))
+#if TILE_K < 1 || WARP_M < 1 || WARP_N < 1
+#error "TILE_K, WARP_M and WARP_N must be at least 1"
+#endif
+#if LANES_M < 1 || 32 % LANES_M != 0
+#error "LANES_M must divide the 32 lanes of a warp"
+#endif
 #if TILE_M % WARP_M != 0 || TILE_N % WARP_N != 0 || WG_X != 32 * WARPS_M * WARPS_N || WG_Y != 1
 #error "WG_X must be 32 for each WARP_M x WARP_N block of the tile, WG_Y 1"
 #endif

@@ -12,34 +12,35 @@
 // of 4 floats are fast. Needs compute capability 8.0. WG_X = 32 * (TILE_M / WARP_M) * (TILE_N /
 // WARP_N) * SLICES; WARP_M % LANES_M == WARP_N % (128 / LANES_M) == 0; TILE_K % (4 * SLICES) == 0;
 // TILE_K % 8 == 0.
+// "tune:" lists what tools/tune.py tries; it also obeys the #error lines and LOCAL_BYTES.
 #ifndef TILE_M
-#define TILE_M 128
+#define TILE_M 128  // tune: 32 64 128
 #endif
 #ifndef TILE_N
-#define TILE_N 128
+#define TILE_N 128  // tune: 32 64 128
 #endif
 #ifndef TILE_K
-#define TILE_K 16
+#define TILE_K 16  // tune: 16 32 64
 #endif
 #ifndef WARP_M
-#define WARP_M 64
+#define WARP_M 64  // tune: 32 64
 #endif
 #ifndef WARP_N
-#define WARP_N 32
+#define WARP_N 32  // tune: 32 64
 #endif
 #ifndef LANES_M
-#define LANES_M 8
+#define LANES_M 8  // tune: 4 8
 #endif
 #ifndef SLICES
-#define SLICES 1
+#define SLICES 1  // tune: 1 2 4
 #endif
 #ifndef STAGES
-#define STAGES 3  // >= 2
+#define STAGES 3  // tune: 2 3 4
 #endif
 #define WARPS_N (TILE_N / WARP_N)
 #define WARPS_M (TILE_M / WARP_M)
 #ifndef WG_X
-#define WG_X (32 * WARPS_M * WARPS_N * SLICES)
+#define WG_X (32 * WARPS_M * WARPS_N * SLICES)  // tune: 64 128 256 512
 #endif
 #ifndef WG_Y
 #define WG_Y 1
@@ -51,8 +52,33 @@
 #define B_STRIDE TILE_N
 #define STAGE_FLOATS (TILE_M * A_STRIDE + TILE_K * B_STRIDE)
 #define SUM_STRIDE (TILE_N + 4)
-#define SUMS_FLOATS ((SLICES > 1 ? SLICES : 0) * TILE_M * SUM_STRIDE)
+#define SUMS_FLOATS (SLICES > 1 ? SLICES * TILE_M * SUM_STRIDE : 0)
 #define LOCAL_FLOATS (STAGES * STAGE_FLOATS > SUMS_FLOATS ? STAGES * STAGE_FLOATS : SUMS_FLOATS)
+#define LOCAL_BYTES (4 * LOCAL_FLOATS)
+#if TILE_K < 1 || WARP_M < 1 || WARP_N < 1 || SLICES < 1
+#error "TILE_K, WARP_M, WARP_N and SLICES must be at least 1"
+#endif
+#if LANES_M < 1 || 32 % LANES_M != 0
+#error "LANES_M must divide the 32 lanes of a warp"
+#endif
+#if TILE_M % WARP_M != 0 || TILE_N % WARP_N != 0
+#error "TILE_M must be a multiple of WARP_M, TILE_N of WARP_N"
+#endif
+#if WG_X != 32 * WARPS_M * WARPS_N * SLICES || WG_Y != 1
+#error "WG_X must be 32 for each WARP_M x WARP_N block of the tile and each slice, WG_Y 1"
+#endif
+#if WARP_M % LANES_M != 0 || WARP_N % (128 / LANES_M) != 0
+#error "WARP_M must be a multiple of LANES_M, WARP_N of 128 / LANES_M"
+#endif
+#if TILE_K % (4 * SLICES) != 0 || TILE_K % 8 != 0
+#error "TILE_K must be a multiple of 8 and of 4 * SLICES"
+#endif
+#if STAGES < 2
+#error "STAGES must be at least 2"
+#endif
+#if ITEM_M * ITEM_N > 128
+#error "more than 128 sums of a work-item do not fit its registers beside their operands"
+#endif
 
 // Starts the copy of 4 floats to local memory, of which the first `valid` exist; the others become
 // 0. WIDE: the source lies at a multiple of 16 bytes.

@@ -47,6 +47,9 @@
 #define A_WORDS (TILE_M * TILE_K)
 #endif
 #define LOCAL_BYTES (4 * BUFFERS * (A_WORDS + TILE_K * TILE_N))
+#if TILE_K < 1 || TRANSPOSED > 1 || BUFFERS < 1 || BUFFERS > 2
+#error "TILE_K must be at least 1, TRANSPOSED 0 or 1, BUFFERS 1 or 2"
+#endif
 #if WG_X * ITEM_N != TILE_N || WG_Y * ITEM_M != TILE_M || ITEM_M % 4 != 0 || ITEM_N % 4 != 0
 #error "TILE_N must be a multiple of 4 * WG_X, TILE_M of 4 * WG_Y"
 #endif

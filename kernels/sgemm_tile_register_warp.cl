@@ -44,6 +44,12 @@
 #define A_LOADS (TILE_M * TILE_K / 4 / WG_X)
 #define B_LOADS (TILE_K * TILE_N / 4 / WG_X)
 #define LOCAL_BYTES (8 * TILE_K * (A_STRIDE + TILE_N))
+#if TILE_K < 1 || WARP_M < 1 || WARP_N < 1
+#error "TILE_K, WARP_M and WARP_N must be at least 1"
+#endif
+#if LANES_M < 1 || 32 % LANES_M != 0
+#error "LANES_M must divide the 32 lanes of a warp"
+#endif
 #if TILE_M % WARP_M != 0 || TILE_N % WARP_N != 0 || WG_X != 32 * WARPS_M * WARPS_N || WG_Y != 1
 #error "WG_X must be 32 for each WARP_M x WARP_N block of the tile, WG_Y 1"
 #endif

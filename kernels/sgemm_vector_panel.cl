@@ -28,6 +28,9 @@
 #define WG_Y 1
 #endif
 #define LOCAL_BYTES (4 * TILE_N * (TILE_M + TILE_K))
+#if TILE_K < 1 || ROWS < 1
+#error "TILE_K and ROWS must be at least 1"
+#endif
 #if TILE_N != 32 || WG_X != 1 || WG_Y != 1
 #error "a work-group is one work-item with rows of two vectors of 16: TILE_N must be 32"
 #endif

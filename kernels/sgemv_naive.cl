@@ -5,6 +5,12 @@
 #ifndef WG_X
 #define WG_X 64
 #endif
+#ifndef TILE_M
+#define TILE_M WG_X
+#endif
+#if TILE_M != WG_X
+#error "a work-item computes one row: TILE_M must be WG_X"
+#endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, 1, 1))) void sgemv_naive(
     int m, int n, int k, __global const float* restrict a, int lda,

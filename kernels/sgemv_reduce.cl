@@ -6,6 +6,15 @@
 #ifndef WG_X
 #define WG_X 128
 #endif
+#ifndef TILE_M
+#define TILE_M 1
+#endif
+#if (WG_X & (WG_X - 1)) != 0
+#error "WG_X must be a power of two"
+#endif
+#if TILE_M != 1
+#error "a work-group computes one row: TILE_M must be 1"
+#endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, 1, 1))) void sgemv_reduce(
     int m, int n, int k, __global const float* restrict a, int lda,

@@ -20,6 +20,12 @@
 #ifndef UNROLL
 #define UNROLL 2
 #endif
+#if (WG_X & (WG_X - 1)) != 0
+#error "WG_X must be a power of two"
+#endif
+#if UNROLL < 1
+#error "UNROLL must be at least 1"
+#endif
 
 __kernel __attribute__((reqd_work_group_size(WG_X, WG_Y, 1))) void sgemv_stream(
     const int m, const int n, const int k, __global const float* restrict a, const int lda,
