@@ -1,4 +1,5 @@
 // The table of tuned kernels: what is built in, the choice, and every kind of hand-edited nonsense.
+#include "gpu/sources.hpp"
 #include "gpu/tuned.hpp"
 
 #include <gtest/gtest.h>
@@ -112,7 +113,9 @@ TEST(Tuned, NonsenseIsAnsweredWithItsPlace) {
       {{{"tile", {64, 1.5}}}, "entries[1].tile[1]: expected a whole number from 1"},
       {{{"defines", {"TILE_K"}}}, "entries[1].defines: expected an object"},
       {{{"defines", {{"TILE_K", true}}}}, "entries[1].defines.TILE_K: expected a whole number"},
-      {{{"defines", {{"a b", 1}}}}, "entries[1].defines.a b: no name of a macro"},
+      {{{"defines", {{"TILEK", 16}}}},
+       "entries[1].defines.TILEK: no macro of sgemm_tile_register; known are: TILE_K"},
+      {{{"kernel", "sgemm_tile"}, {"defines", {{"T", 1}}}}, "defines.T: no macro of sgemm_tile"},
       {{{"defines", {{"WG_X", 1}}}}, "entries[1].defines.WG_X: belongs into \"group\""},
       {{{"note", 3}}, "entries[1].note: expected a text"},
   };
@@ -132,11 +135,26 @@ TEST(Tuned, BrokenDocumentsAreAnsweredWithTheirPlace) {
       {R"({"version": "1", "entries": []})", "version: expected 1"},
       {R"({"version": 1, "entries": {}})", "entries: expected a list"},
       {R"({"version": 1, "entries": [3]})", "entries[0]: expected an object"},
+      {"[1,\n 1e999]", "table.json: line 2: "},
+      {"[1,1e999\n]", "table.json: line 1: "},
+      {"[1,\n\n1e999", "table.json: line 3: "},
       {R"({"version": 1, "version": 1, "entries": []})", "the key \"version\" stands twice"},
       {R"({"version": 1, "entries": [{"device": ""}]})", "entries[0]: \"kernel\" is missing"},
   };
   for (const auto& [text, expected] : texts)
     EXPECT_NE(complaint(text).find(expected), std::string::npos) << text << complaint(text);
+}
+
+TEST(Tuned, ALogThatNamesNoLineIsFollowedByTheFilesConditions) {
+  const std::string text =
+      "#ifndef TILE_K\n#define TILE_K 4\n#endif\n#if TILE_K < 1\n"
+      "#error \"TILE_K must be at least 1\"\n#endif\n";
+  EXPECT_EQ(gpu::parameters(text), std::vector<std::string>{"TILE_K"});
+  const std::string mute = gpu::readable_log("Device X failed to build", "k", text);
+  EXPECT_TRUE(mute.starts_with("Device X failed to build\n")) << mute;
+  EXPECT_NE(mute.find("TILE_K must be at least 1"), std::string::npos) << mute;
+  EXPECT_EQ(gpu::readable_log("k.cl:2:1: no C", "k", text), "k.cl:2:1: no C");
+  EXPECT_EQ(gpu::readable_log("failed", "k", "no condition"), "failed");
 }
 
 TEST(Tuned, AFileThatIsNotThereIsNamed) {

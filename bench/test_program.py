@@ -470,6 +470,8 @@ def test_a_missing_kernel_file_is_named(tmp_path, kernels):
 
 # The table of tuned kernels
 
+TUNED = "--benchmark_filter=GPU/Tuned/n"
+
 
 def tuned(tmp_path, **changes):
     """A table whose only entry is for every device, on disk."""
@@ -481,16 +483,38 @@ def tuned(tmp_path, **changes):
 
 
 def test_the_tuned_row_runs_what_its_table_says(tmp_path):
-    filter_ = "--benchmark_filter=GPU/Tuned/n"
-    found, done = rows(tmp_path, "--n=17", tuned(tmp_path), filter_)
+    found, done = rows(tmp_path, "--n=17", tuned(tmp_path), TUNED)
     assert done.returncode == 0 and not reason(found["SGEMM/GPU/Tuned/n:17/manual_time"])
-    found, done = rows(tmp_path, "--n=17", tuned(tmp_path, group=[8, 4]), filter_)
+    found, done = rows(tmp_path, "--n=17", tuned(tmp_path, group=[8, 4]), TUNED)
     assert done.returncode == 1
     text = reason(found["SGEMM/GPU/Tuned/n:17/manual_time"])
     assert "TILE_N / WG_X and TILE_M / WG_Y must be the same whole number" in text
-    found, done = rows(tmp_path, "--n=17", tuned(tmp_path, n=[18, None]), filter_)
+    found, done = rows(tmp_path, "--n=17", tuned(tmp_path, n=[18, None]), TUNED)
     assert done.returncode == 0
     assert "has none for" in reason(found["SGEMM/GPU/Tuned/n:17/manual_time"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"kernel": "sgemm_tile_register", "group": [16, 16], "defines": {"TILE_K": 0}},
+         "TILE_K must be at least 1"),
+        ({"kernel": "sgemm_vector_panel", "group": [1, 1], "defines": {"TILE_K": 0}},
+         "TILE_K and ROWS must be at least 1"),
+        ({"kernel": "sgemm_tile_register_vector", "defines": {"BUFFERS": 0}}, "BUFFERS 1 or 2"),
+        ({"kernel": "sgemm_tile_register_vector", "defines": {"BUFFERS": 3}}, "BUFFERS 1 or 2"),
+        ({"kernel": "sgemm_tile", "group": [16, 8], "tile": [16, 16]}, "tiles are square"),
+        ({"kernel": "sgemm_naive", "tile": [64, 64]}, "TILE_M must be WG_Y, TILE_N WG_X"),
+        ({"group": [1, 1], "tile": [4096, 4096]}, "more than 256 sums of a work-item"),
+    ],
+    ids=lambda value: value.get("kernel", "sgemm_block") if isinstance(value, dict) else None,
+)  # fmt: skip
+def test_what_no_kernel_can_run_fails_with_its_sentence(tmp_path, changes, sentence):
+    found, done = rows(tmp_path, "--n=17", tuned(tmp_path, **changes), TUNED)
+    assert done.returncode == 1
+    text = reason(found["SGEMM/GPU/Tuned/n:17/manual_time"])
+    assert f"{changes.get('kernel', 'sgemm_block')}.cl does not build with -cl-std" in text
+    assert sentence in text
 
 
 def test_tuned_is_explained_by_the_kernel_it_runs(tmp_path):
@@ -498,7 +522,15 @@ def test_tuned_is_explained_by_the_kernel_it_runs(tmp_path):
     assert done.returncode == 0 and "SGEMM/GPU/Tuned (Block4x4) " in done.stdout
 
 
-def test_nonsense_in_the_table_is_bad_usage_with_its_place(tmp_path):
-    done = bench(tuned(tmp_path, group=[8]), "--benchmark_list_tests")
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"group": [8]}, "entries[0].group: expected a pair"),
+        ({"defines": {"NONSENSE": 1}}, "entries[0].defines.NONSENSE: no macro of sgemm_block"),
+        ({"note": 10**400}, "line 1: "),
+    ],
+)
+def test_nonsense_in_the_table_is_bad_usage_with_its_place(tmp_path, changes, place):
+    done = bench(tuned(tmp_path, **changes), "--benchmark_list_tests")
     assert done.returncode == 2
-    assert "table.json: entries[0].group: expected a pair" in done.stderr
+    assert f"table.json: {place}" in done.stderr

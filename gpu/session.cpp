@@ -191,8 +191,9 @@ cl::Program& Session::build(const std::string& kernel, const std::string& option
     }
   } catch (const cl::Error& error) {
     if (error.err() != CL_BUILD_PROGRAM_FAILURE) throw;
-    throw BuildError(fmt::format("{}.cl does not build with{}:\n{}", kernel, options,
-                                 program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_)));
+    throw BuildError(fmt::format("{}.cl does not build with {}:\n{}", kernel, options,
+                                 readable_log(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_),
+                                              kernel, sources_.text(kernel))));
   }
   return programs_.emplace(kernel + options, std::move(program)).first->second;
 }

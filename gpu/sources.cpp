@@ -6,9 +6,23 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 
 namespace gpu {
+
+namespace {
+
+// What follows `word` on every line that begins with it.
+std::vector<std::string> lines_after(std::string_view word, std::string_view text) {
+  std::vector<std::string> rests;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(word)) rests.push_back(line.substr(word.size()));
+  return rests;
+}
+
+}  // namespace
 
 Sources::Sources(std::filesystem::path folder) : folder_(std::move(folder)) {
   if (!std::filesystem::is_directory(folder_))
@@ -27,6 +41,15 @@ std::string Sources::text(std::string_view name) const {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error(fmt::format("cannot read the kernel {}", path.string()));
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> parameters(std::string_view text) { return lines_after("#ifndef ", text); }
+
+std::string readable_log(std::string log, std::string_view name, std::string_view text) {
+  const auto refusals = lines_after("#error ", text);
+  if (refusals.empty() || log.find(fmt::format("{}.cl:", name)) != std::string::npos) return log;
+  return fmt::format("{}\nThe log names no line; these are the file's own conditions:\n{}", log,
+                     fmt::join(refusals, "\n"));
 }
 
 }  // namespace gpu

@@ -1,11 +1,13 @@
 // Kernel sources by name: those embedded at build time, or the .cl files of a folder (--kernels),
-// read anew at every request so that an author sees an edit without a build.
+// read anew at every request so that an author sees an edit without a build. And what a text says
+// of itself: which macros it lets one set, which values it refuses.
 #pragma once
 
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpu {
 
@@ -28,5 +30,12 @@ class Sources {
  private:
   std::filesystem::path folder_;  // empty: the embedded ones
 };
+
+/// Every NAME of a line "#ifndef NAME" of a kernel, in its order.
+std::vector<std::string> parameters(std::string_view text);
+
+/// A build log as people can use it: one that names no line of <name>.cl, as some drivers' do, is
+/// followed by the sentences of the #error lines of its text.
+std::string readable_log(std::string log, std::string_view name, std::string_view text);
 
 }  // namespace gpu

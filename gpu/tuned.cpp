@@ -1,6 +1,8 @@
 // Parsing with positions, and the choice; see the header.
 #include "gpu/tuned.hpp"
 
+#include "gpu/sources.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 namespace gpu {
@@ -59,8 +62,10 @@ struct Place {
   }
 };
 
-// The library keeps the last of two equal keys and says nothing.
+// The library keeps the last of two equal keys and says nothing. Of a number too large for it, it
+// does not say where.
 json parse_json(std::string_view text) {
+  std::istringstream input{std::string(text)};
   std::vector<std::set<std::string>> open;
   const auto watch = [&](int, json::parse_event_t event, json& parsed) {
     if (event == json::parse_event_t::object_start) open.emplace_back();
@@ -69,7 +74,13 @@ json parse_json(std::string_view text) {
       throw BadTable(fmt::format("the key {} stands twice in one object", parsed.dump()));
     return true;
   };
-  return json::parse(text, watch);
+  try {
+    return json::parse(input, watch);
+  } catch (const json::out_of_range& error) {
+    const auto read = static_cast<std::size_t>(input.tellg());
+    const auto line = 1 + std::ranges::count(text.substr(0, read - 1), '\n');
+    throw BadTable(fmt::format("line {}: {}", line, error.what()));
+  }
 }
 
 bool tunable(const Variant& row) {
@@ -90,19 +101,21 @@ Variant variant_of(const Place& kernel) {
   kernel.fail(fmt::format("one of {}", fmt::join(known, ", ")));
 }
 
-std::string defines_of(const Place& defines) {
+std::string defines_of(const Place& defines, std::string_view kernel) {
   static constexpr std::string_view kGeometry[] = {"WG_X", "WG_Y", "TILE_M", "TILE_N"};
+  const auto geometry = [](std::string_view name) {
+    return std::ranges::find(kGeometry, name) != std::end(kGeometry);
+  };
   if (!defines.value.is_object()) defines.fail("an object {…}");
+  std::vector<std::string> known = parameters(Sources().text(kernel));
+  std::erase_if(known, geometry);
   std::string text;
   for (const auto& [key, unused] : defines.value.items()) {
     const Place value = defines.at(key);
-    const bool macro =
-        !key.empty() &&
-        key.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == std::string::npos &&
-        (key[0] < '0' || key[0] > '9');
-    if (!macro) value.wrong("no name of a macro");
-    if (std::ranges::find(kGeometry, key) != std::end(kGeometry))
-      value.wrong("belongs into \"group\" or \"tile\"");
+    if (geometry(key)) value.wrong("belongs into \"group\" or \"tile\"");
+    if (std::ranges::find(known, key) == known.end())
+      value.wrong(fmt::format("no macro of {}; known are: {}", kernel,
+                              known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value.number(0));
   }
   return text;
@@ -143,7 +156,8 @@ Entry entry_of(const Place& place) {
   tile.expect_pair("[TILE_M, TILE_N]");
   Geometry& g = entry.variant.geometry;
   g = {group.at(0).number(), group.at(1).number(), tile.at(0).number(), tile.at(1).number()};
-  if (place.value.contains("defines")) entry.defines = defines_of(place.at("defines"));
+  if (place.value.contains("defines"))
+    entry.defines = defines_of(place.at("defines"), entry.variant.kernel);
   if (place.value.contains("note")) static_cast<void>(place.at("note").text());
   return entry;
 }
@@ -196,7 +210,7 @@ TunedTable TunedTable::parse(std::string_view text, std::string_view source) try
   const json document = parse_json(text);
   table.entries_ = entries_of({document, ""});
   return table;
-} catch (const json::parse_error& error) {
+} catch (const json::exception& error) {
   throw BadTable(fmt::format("{}: {}", source, error.what()));
 } catch (const BadTable& error) {
   throw BadTable(fmt::format("{}: {}", source, error.what()));

@@ -7,7 +7,8 @@
 //
 // device: a part of "platform / device"; type (optional): "CPU" or "GPU"; nvidia_capability
 // (optional): the least; n: first and last size, null for no last; group: WG_X, WG_Y; tile: TILE_M,
-// TILE_N; note (optional): a sentence. Of the entries that fit, the most specific one is chosen:
+// TILE_N; defines (optional): of the kernel's other macros, each a line "#ifndef NAME" of its file;
+// note (optional): a sentence. Of the entries that fit, the most specific one is chosen:
 // the longest device, then one with a type, then the highest capability. Kernels: those of the
 // SGEMM rows of gpu/variants that have float32 accuracy.
 #pragma once
