@@ -11,8 +11,10 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +41,22 @@ int list_devices() {
   }
   if (devices.empty()) fmt::print(stderr, "bench: there is no OpenCL device\n");
   return devices.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+// The choice and the limits that rows obey, so that tools need no rules of their own.
+int describe_device(const std::string& wanted) {
+  const auto devices = gpu::devices();
+  const cl::Device device = gpu::choose(devices, wanted);
+  const auto index = std::ranges::find(devices, device(), [](const auto& d) { return d(); });
+  const gpu::Limits limits = gpu::limits(device);
+  const nlohmann::json text = {{"index", index - devices.begin()},
+                               {"label", gpu::label(device)},
+                               {"nvidia_capability", gpu::describe(device).capability},
+                               {"work_group", limits.work_group},
+                               {"items", limits.items},
+                               {"local_bytes", limits.local_bytes}};
+  fmt::print("{}\n", text.dump());
+  return EXIT_SUCCESS;
 }
 
 std::unique_ptr<gpu::Session> open_session(const Options& options) {
@@ -169,7 +187,9 @@ int main(int argc, char** argv) {
       fmt::print("{}", options.help);
       return EXIT_SUCCESS;
     }
-    return options.list_devices ? list_devices() : run(options, argv[0]);
+    if (options.list_devices) return list_devices();
+    if (options.describe_device) return describe_device(options.device);
+    return run(options, argv[0]);
   } catch (const cl::Error& error) {
     fmt::print(stderr, "bench: {}\n", gpu::describe(error));
     return EXIT_FAILURE;

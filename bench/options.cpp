@@ -109,6 +109,8 @@ Options parse(int argc, const char* const* argv) {
                  "OpenCL device: an index of --list_devices or a part of its name")
       ->envname("BENCH_DEVICE");
   app.add_flag("--list_devices", options.list_devices, "list the OpenCL devices and end");
+  app.add_flag("--describe_device", options.describe_device,
+               "print the chosen OpenCL device and its limits as JSON and end");
   app.add_option("--n", options.sizes, "matrix sizes, for example 256,1000,2048")
       ->delimiter(',')
       ->check(CLI::Range(std::size_t{1}, kLargest));

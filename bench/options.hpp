@@ -17,6 +17,7 @@ struct Usage : std::runtime_error {
 struct Options {
   std::string device;  // index or substring; empty: the default choice
   bool list_devices = false;
+  bool describe_device = false;  // as JSON, for tools
   bool list_tests = false;
   bool selftest = false;
   bool cold = false;  // every timed run finds its operands outside the last-level cache

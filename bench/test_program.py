@@ -321,6 +321,18 @@ def test_two_devices_of_one_name():
     assert bench("--device=2", env=env).returncode == 2
 
 
+def test_a_device_is_described_as_rows_see_it():
+    env = {"POCL_DEVICES": "pthread pthread", "POCL_MAX_WORK_GROUP_SIZE": "64"}
+    done = bench("--describe_device", "--device=1", env=env)
+    found = json.loads(done.stdout)
+    assert (found["index"], found["work_group"], found["nvidia_capability"]) == (1, 64, 0)
+    assert found["label"].startswith("Portable Computing Language / ")
+    assert len(found["items"]) == 3 and found["local_bytes"] > 0
+    assert bench("--describe_device", env=NO_OPENCL).returncode == 2
+    nowhere = bench("--describe_device", "--device=nowhere")
+    assert nowhere.returncode == 2 and "there are:" in nowhere.stderr
+
+
 @pytest.mark.parametrize("limit", ["256", "64", "16", "1"])
 def test_small_work_groups_give_rows_or_reasons(tmp_path, limit):
     found, done = rows(

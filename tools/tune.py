@@ -6,20 +6,20 @@
   tune.py --device H200 --kernels sgemm_tile_register_warp,sgemm_tile_register
 
 What is tried, and what must hold, stands in the kernels/*.cl files ("tune:", #error, LOCAL_BYTES).
-Kernel Tuner searches; each configuration is proved with integers before it counts. For each n the
-best five and the table's present choice are then measured by bench, and one that is clearly faster
-goes into gpu/tuned.json; the next build embeds it, `bench --tuned=gpu/tuned.json` uses it at once.
-What was measured is remembered under .cache/tune: run it again to go on.
+Kernel Tuner searches, and for kernels that it cannot build (Hopper's own instructions) bench
+itself; each configuration is proved with integers before it counts. For each n the best five and
+the table's present choice are then measured by bench, and one that is clearly faster goes into
+gpu/tuned.json; the next build embeds it, `bench --tuned=gpu/tuned.json` uses it at once. What
+Kernel Tuner measured is remembered under .cache/tune: run it again to go on.
 
 Exit code: 0 done, whether or not anything was faster, 2 bad usage or unusable input.
 """
 
 import argparse
 import json
+import math
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -32,49 +32,57 @@ FINALISTS = 5  # times of a search are minutes apart; these are measured again, 
 
 def main(arguments: list[str]) -> int:
     args = _parse(arguments)
-    from benchkit import tuned_table, tuning
+    from benchkit import measuring, tuned_table
 
-    if not args.bench.exists():
-        raise UserError(f"{args.bench} is not there to compare with; run tools/bench.sh once")
-    device = tuning.choose_device(args.device)
-    kernels = _kernels(args.kernels, device)
+    bench = measuring.find(args.bench, args.device)
+    kernels = _kernels(args.kernels, bench.device)
     table = tuned_table.read(args.table)
+    for n in args.n:  # what bench cannot measure is said before the search
+        bench.times(n, table, repetitions=1)
     end = time.monotonic() + args.budget
     ranges = tuned_table.ranges(args.n)
     for at, n in enumerate(args.n):
         share = (end - time.monotonic()) / (len(args.n) - at)
-        found = _search(args, kernels, device, n, share)
+        found = _search(args, kernels, bench, n, share)
         note = f"tuned at n = {n}"
         finalists = [
-            tuned_table.entry(device, ranges[n], each.kernel, each.config, note)
+            tuned_table.entry(bench.device, ranges[n], each.kernel, each.config, note)
             for each in found[:FINALISTS]
         ]
-        table = _adopt(args, device, table, n, finalists)
+        table = _adopt(args.table, bench, table, n, finalists)
     return OK
 
 
-def _adopt(args: argparse.Namespace, device: object, table: dict, n: int, rows: list) -> dict:
+def _adopt(path: Path, bench: object, table: dict, n: int, rows: list) -> dict:
     """Measures the table and the finalists by bench; writes and returns the fastest table. A median
-    must beat every repetition of the present choice: the best of five is often the luckiest."""
+    must beat every repetition of the present choice: the best of five is often the luckiest. Where
+    the table has no choice yet, anything does."""
     from benchkit import tuned_table
 
-    present = _times(args.bench, device, n, table)
-    best, before, least = table, statistics.median(present), min(present)
+    present = bench.times(n, table)
+    best, least = table, min(present, default=math.inf)
+    choice = f"{statistics.median(present):.6g} us" if present else "none for this device"
+    print(f"n = {n}: the table's choice: {choice}")
     for row in rows:
         candidate = tuned_table.merged(table, row)
-        time_us = statistics.median(_times(args.bench, device, n, candidate))
-        ratio = f"{before / time_us:.3f} times as fast as the table's choice"
-        print(f"n = {n}: {time_us:.6g} us, {ratio}: {json.dumps(row)}")
+        try:
+            time_us = statistics.median(bench.times(n, candidate))
+        except UserError as error:  # not this one, then
+            print(f"{error}: {json.dumps(row)}", file=sys.stderr)
+            continue
+        print(f"n = {n}: {time_us:.6g} us: {json.dumps(row)}")
         if time_us < least:
             best, least = candidate, time_us
     if best is table:
-        print(f"n = {n}: the table keeps its choice, {before:.6g} us")
+        print(f"n = {n}: the table stays as it is")
     else:
-        tuned_table.write(best, args.table)
+        tuned_table.write(best, path)
     return best
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
+    from benchkit import tuning
+
     parser = argparse.ArgumentParser(
         prog="tune.py",
         description=__doc__,
@@ -87,7 +95,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--kernels", type=lambda text: text.split(","), metavar="NAME,…", help="default: all"
     )
     parser.add_argument("--budget", type=float, default=300, help="seconds of searching (300)")
-    parser.add_argument("--strategy", default="random_sample", help="of Kernel Tuner")
+    parser.add_argument(
+        "--strategy",
+        default="random_sample",
+        choices=tuning.strategies(),
+        metavar="NAME",
+        help="of Kernel Tuner",
+    )
     parser.add_argument("--table", type=Path, default=ROOT / "gpu" / "tuned.json", metavar="FILE")
     parser.add_argument("--bench", type=Path, default=ROOT / "build" / "release" / "bench")
     parser.add_argument("--cache", type=Path, default=ROOT / ".cache" / "tune", metavar="FOLDER")
@@ -114,14 +128,15 @@ def _kernels(names: list[str] | None, device: object) -> list:
     unknown = [name for name in names or () if name not in known]
     if unknown:
         raise UserError(f"{unknown[0]} is no tunable kernel; there are: {', '.join(known)}")
-    foreign = [name for name in known if known[name].nvidia and not device.capability]
-    for name in names or ():
-        if name in foreign:
-            raise UserError(f"{name} needs an NVIDIA GPU, this is {device.label}")
+    foreign = {name for name in known if known[name].capability > device.capability}
+    for name in foreign.intersection(names or ()):
+        least = known[name].capability / 10
+        needs = f"an NVIDIA GPU of compute capability {least}"
+        raise UserError(f"{name} needs {needs}, this is {device.label}")
     return [known[name] for name in names or known if name not in foreign]
 
 
-def _search(args: argparse.Namespace, kernels: list, device: object, n: int, seconds: float):
+def _search(args: argparse.Namespace, kernels: list, bench: object, n: int, seconds: float):
     """What was found of all kernels, fastest first, each with an equal share of the time left."""
     from benchkit import tuning
 
@@ -130,30 +145,12 @@ def _search(args: argparse.Namespace, kernels: list, device: object, n: int, sec
     for at, kernel in enumerate(kernels):
         share = max(1.0, (end - time.monotonic()) / (len(kernels) - at))
         print(f"{kernel.kernel}, n = {n}, {share:.0f} s", file=sys.stderr)
-        search = tuning.Search(args.strategy, share, args.cache)
-        found += tuning.tune(kernel, device, n, search)
+        if kernel.retargeted:
+            found += tuning.tune_by_bench(kernel, bench, n, share)
+        else:
+            search = tuning.Search(args.strategy, share, args.cache)
+            found += tuning.tune(kernel, bench.device, n, search)
     return sorted(found, key=lambda winner: winner.milliseconds)
-
-
-def _times(bench: Path, device: object, n: int, table: dict) -> list[float]:
-    """Times of Tuned by this table, in bench's unit (us); proved by bench as every row is."""
-    from benchkit import tuned_table
-
-    with tempfile.TemporaryDirectory() as folder:
-        file, out = Path(folder) / "tuned.json", Path(folder) / "run.json"
-        file.write_text(tuned_table.text(table), encoding="utf-8")
-        command = [bench, f"--device={device.label}", f"--n={n}", f"--tuned={file}", "--budget=0"]
-        command += ["--benchmark_filter=^SGEMM/GPU/Tuned/n:", "--benchmark_repetitions=5"]
-        command += [f"--benchmark_out={out}", "--benchmark_min_time=0.1"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0 or not out.exists():
-            raise UserError(f"bench cannot measure the table: {done.stderr.strip()}")
-        rows = json.loads(out.read_text())["benchmarks"]
-    times = [row["real_time"] for row in rows if row.get("run_type") == "iteration"
-             and not row.get("error_occurred") and not row.get("skipped")]  # fmt: skip
-    if not times:
-        raise UserError(f"bench measured nothing at n = {n}: {done.stderr.strip()}")
-    return times
 
 
 if __name__ == "__main__":

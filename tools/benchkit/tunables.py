@@ -6,6 +6,7 @@ LOCAL_BYTES is the local memory of a work-group. Pure: text in, answers out.
 """
 
 import ast
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,18 +22,19 @@ _PARAMETER = re.compile(
     r"(?:[ ]*//[ ]*tune:(?P<tune>[^\n]*)|[ ]*//[^\n]*)?\n#endif$",
     re.M,
 )
-_MACRO = re.compile(r"^#define (\w+) ([\w()+\-*/% ]+?)[ ]*(?://.*)?$", re.M)
+_MACRO = re.compile(r"^#define (\w+) ([\w()+\-*/%<>=!&|?: ]+?)[ ]*(?://.*)?$", re.M)
+_CHOICE = re.compile(r"^\((.+) \? (.+) : (.+)\)$")  # a whole macro, "(A > B ? A : B)"
 _REFUSAL = re.compile(r'^#if (.+)\n#error "(.+)"\n#endif$', re.M)
 _ARITHMETIC = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add,
     ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE,
-    ast.Gt, ast.GtE, ast.Name, ast.Load, ast.Constant,
+    ast.Gt, ast.GtE, ast.IfExp, ast.Name, ast.Load, ast.Constant,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Limits:
-    """A device's, as gpu/limits.hpp has them."""
+    """A device's, as bench tells them."""
 
     work_group: int
     items: tuple[int, ...]
@@ -56,9 +58,14 @@ class Tunables:
         return found
 
     @property
-    def nvidia(self) -> bool:
-        """Whether it is written in part in NVIDIA's assembly language."""
-        return "__asm__" in self.text
+    def capability(self) -> int:
+        """Of the NVIDIA GPU it needs: 80 and 90 for assembly of that generation, 0 for none."""
+        return 90 if self.retargeted else 80 if "__asm__" in self.text else 0
+
+    @property
+    def retargeted(self) -> bool:
+        """Whether only bench can build it: some instructions are comments to other compilers."""
+        return "//@sm_90a " in self.text
 
     @property
     def tuned(self) -> bool:
@@ -66,7 +73,8 @@ class Tunables:
 
     @cached_property
     def _macros(self) -> dict[str, str]:
-        return dict(match.groups() for match in _MACRO.finditer(self.text))
+        macros = dict(match.groups() for match in _MACRO.finditer(self.text))
+        return {name: _CHOICE.sub(r"((\2) if (\1) else (\3))", macros[name]) for name in macros}
 
     @cached_property
     def _refusals(self) -> list[tuple[object, str]]:
@@ -74,6 +82,10 @@ class Tunables:
             (self._compiled(match[1], frozenset(self.values), match.start()), match[2])
             for match in _REFUSAL.finditer(self.text)
         ]
+
+    def configurations(self) -> list[dict[str, int]]:
+        combinations = itertools.product(*self.values.values())
+        return [dict(zip(self.values, some, strict=True)) for some in combinations]
 
     def obstacle(self, config: Configuration, limits: Limits | None = None) -> str:
         """Why this configuration cannot run, as the compiler or gpu/limits would say; else ""."""

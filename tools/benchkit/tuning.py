@@ -1,30 +1,27 @@
-"""Search of the best configuration of a kernel on an OpenCL device, by Kernel Tuner.
+"""Search of the best configuration of a kernel on an OpenCL device: by Kernel Tuner, or by bench
+for the kernels that only bench can build.
 
 Every configuration is proved with integers, exact in float32, before it counts.
 """
 
 import contextlib
 import hashlib
+import random
+import statistics
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from benchkit import tuned_table
 from benchkit.errors import UserError
+from benchkit.measuring import Bench, Device
 from benchkit.tunables import Limits, Tunables
 
 _BUILD_OPTIONS = ["-cl-std=CL1.2"]
-
-
-@dataclass(frozen=True)
-class Device:
-    platform: int
-    index: int
-    label: str
-    limits: Limits
-    capability: int = 0  # NVIDIA's compute capability, 90 for 9.0; 0: another vendor's
 
 
 @dataclass(frozen=True)
@@ -43,51 +40,6 @@ class Winner:
     milliseconds: float
 
 
-def choose_device(wanted: str) -> Device:
-    """As `bench --device`: index or part of "platform / device"; the first GPU if empty."""
-    import pyopencl as cl
-
-    try:
-        platforms = cl.get_platforms()
-    except cl.LogicError:
-        platforms = []
-    all_devices = [
-        (at, index, device)
-        for at, platform in enumerate(platforms)
-        for index, device in enumerate(platform.get_devices())
-    ]
-    found = [_describe(*each) for each in all_devices]
-    if not found:
-        raise UserError("there is no OpenCL device (install pocl-opencl-icd for one)")
-    if not wanted:
-        gpus = (i for i, (_, _, d) in enumerate(all_devices) if d.type & cl.device_type.GPU)
-        return found[next(gpus, 0)]
-    if wanted.isdigit() and int(wanted) < len(found):
-        return found[int(wanted)]
-    for device in found:
-        if wanted in device.label:
-            return device
-    labels = ", ".join(device.label for device in found)
-    raise UserError(f"no device is called {wanted!r}; there are: {labels}")
-
-
-def _describe(platform: int, index: int, device: object) -> Device:
-    limits = Limits(
-        device.max_work_group_size, tuple(device.max_work_item_sizes), device.local_mem_size
-    )
-    label = f"{device.platform.name} / {device.name}"
-    return Device(platform, index, label, limits, _capability(device))
-
-
-def _capability(device: object) -> int:
-    import pyopencl as cl
-
-    if "cl_nv_device_attribute_query" not in device.extensions.split():
-        return 0
-    major = device.get_info(cl.device_info.COMPUTE_CAPABILITY_MAJOR_NV)
-    return 10 * major + device.get_info(cl.device_info.COMPUTE_CAPABILITY_MINOR_NV)
-
-
 def tune(tunables: Tunables, device: Device, n: int, search: Search) -> list[Winner]:
     """The configurations found, fastest first; empty if the device can run none. Resumes what is
     cached; Kernel Tuner reports every configuration on stderr."""
@@ -98,6 +50,7 @@ def tune(tunables: Tunables, device: Device, n: int, search: Search) -> list[Win
     if search.strategy == "random_sample":
         timed["fraction"] = 1.0  # in random order, all of it if time allows
     cache = _cache_file(tunables, device, n, search.cache)
+    platform, number = _place(device)
     # On an error Kernel Tuner leaves the kernel's text in the folder it runs in.
     with contextlib.redirect_stdout(sys.stderr), contextlib.chdir(cache.parent):
         import kernel_tuner
@@ -116,8 +69,8 @@ def tune(tunables: Tunables, device: Device, n: int, search: Search) -> list[Win
                 answer=[*none * 7, expected, None],
                 verify=lambda answer, result, atol: np.array_equal(answer[7], result[7]),
                 lang="OpenCL",
-                platform=device.platform,
-                device=device.index,
+                platform=platform,
+                device=number,
                 compiler_options=_BUILD_OPTIONS,
                 strategy=search.strategy,
                 strategy_options=timed,
@@ -131,6 +84,37 @@ def tune(tunables: Tunables, device: Device, n: int, search: Search) -> list[Win
                 "the configuration with an #error line"
             ) from error
     return ranked(tunables, rows)
+
+
+def tune_by_bench(tunables: Tunables, bench: Bench, n: int, seconds: float) -> list[Winner]:
+    """The same for a kernel that needs bench's own way to the device: as many configurations as
+    there is time for, in random order, each the only entry of a table."""
+    end = time.monotonic() + seconds
+    device = bench.device
+    configs = [
+        some for some in tunables.configurations() if not tunables.obstacle(some, device.limits)
+    ]
+    random.Random(1).shuffle(configs)
+    found = []
+    for config in configs:
+        if time.monotonic() > end:
+            break
+        row = tuned_table.entry(device, (n, n), tunables.kernel, config, "")
+        try:
+            times = bench.times(n, {"entries": [row]}, repetitions=1)
+        except UserError as error:
+            print(f"{config}: {error}", file=sys.stderr)
+            continue
+        milliseconds = statistics.median(times) / 1000
+        print(f"{config}: {milliseconds:.6g} ms", file=sys.stderr)
+        found.append(Winner(tunables.kernel, config, milliseconds))
+    return sorted(found, key=lambda winner: winner.milliseconds)
+
+
+def strategies() -> list[str]:
+    from kernel_tuner.interface import strategy_map
+
+    return sorted(strategy_map)
 
 
 def ranked(tunables: Tunables, rows: list[Mapping]) -> list[Winner]:
@@ -164,4 +148,33 @@ def _cache_file(tunables: Tunables, device: Device, n: int, folder: Path) -> Pat
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.resolve()
     identity = f"{tunables.text}\0{device.label}".encode()
-    return folder / f"{tunables.kernel}_n{n}_{hashlib.sha256(identity).hexdigest()[:12]}.json"
+    path = folder / f"{tunables.kernel}_n{n}_{hashlib.sha256(identity).hexdigest()[:12]}.json"
+    if path.exists() and not _continues(path, tunables):
+        broken = path.rename(path.with_suffix(".broken"))
+        print(f"{path} is no whole record of a search: now {broken.name}", file=sys.stderr)
+    return path
+
+
+def _continues(cache: Path, tunables: Tunables) -> bool:
+    """Whether Kernel Tuner can go on from it; it writes a row at a time, but may be killed."""
+    from kernel_tuner.util import read_cache
+
+    try:
+        record = read_cache(cache, open_cache=False)
+        return record["tune_params_keys"] == list(tunables.values) and "device_name" in record
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return False
+
+
+def _place(device: Device) -> tuple[int, int]:
+    """Its platform and its number there, as Kernel Tuner counts."""
+    import pyopencl as cl
+
+    places = [
+        (platform, number, f"{handle.platform.name} / {handle.name}")
+        for platform, each in enumerate(cl.get_platforms())
+        for number, handle in enumerate(each.get_devices())
+    ]
+    if device.index >= len(places) or places[device.index][2] != device.label:
+        raise UserError(f"pyopencl does not find {device.label}, OpenCL device {device.index}")
+    return places[device.index][:2]

@@ -1,8 +1,9 @@
 """tune.py: what kernel files say, the merge of the table, and a real search on a small kernel."""
 
-import itertools
 import json
+import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -11,11 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchkit import tunables, tuned_table
+from benchkit import measuring, tunables, tuned_table
 from benchkit.errors import UserError
 from benchkit.tunables import Limits, Tunables
 
-KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = Path(os.environ.get("BENCH", ROOT / "build/ci/bench"))
+KERNELS = ROOT / "kernels"
 TUNED = [path for path in sorted(KERNELS.glob("*.cl")) if "// tune:" in path.read_text()]
 LIMITS = Limits(256, (256, 256, 64), 1 << 15)
 
@@ -34,11 +37,6 @@ SMALL = """#ifndef TILE_M
 #error "half a tile must be whole"
 #endif
 """
-
-
-def configurations(kernel: Tunables) -> list[dict[str, int]]:
-    combinations = itertools.product(*kernel.values.values())
-    return [dict(zip(kernel.values, some, strict=True)) for some in combinations]
 
 
 def test_values_are_those_listed_or_the_default():
@@ -79,6 +77,22 @@ def test_what_cannot_be_understood_is_named_by_line(old, new, said):
         kernel.obstacle({name: values[0] for name, values in kernel.values.items()})
 
 
+def test_a_macro_may_choose():
+    text = "#define LOCAL_BYTES (4 * MOST)\n#define MOST (TILE_M > 3 ? TILE_M : 3)\n"
+    kernel = Tunables("small", "#ifndef TILE_M\n#define TILE_M 8\n#endif\n" + text)
+    assert [kernel.local_bytes({"TILE_M": tile}) for tile in (2, 3, 5)] == [12, 12, 20]
+
+
+def test_what_bench_runs_on_a_h200_is_in_its_search_space():
+    """TileRegisterAsyncLarge: 49664 bytes, beyond what the driver answers to the query."""
+    config = {"TILE_M": 128, "TILE_N": 256, "TILE_K": 8, "WARP_M": 64, "WARP_N": 64}
+    config |= {"LANES_M": 4, "STAGES": 4, "WG_X": 256, "WG_Y": 1}
+    kernel = tunables.read(KERNELS / "sgemm_tile_register_async.cl")
+    assert kernel.local_bytes(config) == 49664
+    assert kernel.obstacle(config, Limits(1024, (1024, 1024, 64), 227 << 10)) == ""
+    assert "49664 bytes" in kernel.obstacle(config, Limits(1024, (1024, 1024, 64), 48 << 10))
+
+
 def test_division_by_zero_is_refused_as_the_compiler_does():
     kernel = Tunables("small", SMALL.replace("HALF % 4 != 0", "8 % (TILE_M / 16) == 0"))
     assert "division by zero" in kernel.obstacle({"TILE_M": 8, "WG_X": 16, "WG_Y": 1})
@@ -88,18 +102,69 @@ def test_division_by_zero_is_refused_as_the_compiler_does():
 @pytest.mark.parametrize("path", TUNED, ids=lambda path: path.stem)
 def test_the_compiler_accepts_and_refuses_the_same(path):
     kernel = tunables.read(path)
-    chosen = configurations(kernel)
+    chosen = kernel.configurations()
     random.Random(1).shuffle(chosen)
     good = [config for config in chosen if not kernel.obstacle(config)][:8]
     bad = [config for config in chosen if kernel.obstacle(config)][:8]
     assert len(good) == len(bad) == 8
     for config in good + bad:
-        defines = [f"-D{name}={value}" for name, value in config.items()]
-        command = ["clang", "-E", "-x", "cl", "-cl-std=CL1.2", *defines, str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = _preprocess(path, config)
         said = kernel.obstacle(config)
         assert (done.returncode == 0) == (not said), (config, done.stderr)
         assert not said or f'"{said}"' in done.stderr or "division by zero" in done.stderr
+
+
+PRODUCTS = sorted(KERNELS.glob("sgem[mv]_*.cl"))
+ZERO = [(path.stem, {name: 0}) for path in PRODUCTS for name in set(
+    re.findall(r"^#ifndef (\w+)", path.read_text(), re.M)) - {*tuned_table.GEOMETRY, "TRANSPOSED"}
+]  # fmt: skip
+WRONG = [
+    ("sgemm_base", {"TILE_M": 32}), ("sgemm_naive", {"TILE_M": 64, "TILE_N": 64}),
+    ("sgemm_row", {"WG_Y": 2}), ("sgemm_cached_row", {"TILE_M": 1}),
+    ("sgemm_tile", {"WG_X": 16, "WG_Y": 8}), ("sgemm_tile", {"TILE_M": 32}),
+    ("sgemm_block", {"WG_Y": 4}), ("sgemm_block", {"TILE_M": 256, "TILE_N": 256}),
+    ("sgemm_tile_register_vector", {"TRANSPOSED": 2}),
+    ("sgemm_tile_register_vector", {"BUFFERS": 3}),
+    ("sgemm_tile_register_warp", {"LANES_M": 3}), ("sgemm_tile_register_async", {"LANES_M": 64}),
+    ("sgemm_tile_register_sliced", {"WG_X": 64}), ("sgemm_tile_register_sliced", {"STAGES": 1}),
+    ("sgemm_tile_register_sliced", {"SLICES": 3}), ("sgemm_tile_register_sliced", {"WG_Y": 2}),
+    ("sgemm_tensor_core_tf32", {"WARP_M": 8}), ("sgemm_tensor_core_tf32", {"STAGES": 1}),
+    ("sgemm_tensor_core_3xtf32", {"TILE_K": 8, "SLICES": 2}),
+    ("sgemm_tensor_core_3xtf32", {"TILE_M": 48}), ("sgemm_tensor_core_3xtf32", {"WG_Y": 2}),
+    ("sgemm_tensor_core_3xtf32_wgmma", {"TILE_M": 256}),
+    ("sgemm_tensor_core_3xtf32_wgmma", {"TILE_M": 32, "TILE_N": 256}),
+    ("sgemm_tensor_core_3xtf32_wgmma", {"STAGES": 2}),
+    ("sgemm_tensor_core_tf32_wgmma", {"TILE_M": 32}),
+    ("sgemm_tensor_core_tf32_wgmma", {"TILE_N": 96}),
+    ("sgemm_tensor_core_tf32_wgmma_ring", {"TILE_N": 192}),
+    ("sgemm_tensor_core_tf32_wgmma_ring", {"WG_X": 256}),
+    ("sgemm_tensor_core_3xtf32_wgmma_ring", {"TILE_N": 256}),
+    ("sgemm_tensor_core_3xtf32_wgmma_ring", {"STAGES": 5}),
+    ("sgemm_tensor_core_3xtf32_wgmma_ring", {"TILE_M": 32, "TILE_N": 128, "SLICES": 4}),
+    ("sgemm_tensor_core_3xtf32_wgmma_ring", {"TILE_N": 64, "SLICES": 3, "STAGES": 3}),
+    ("sgemv_naive", {"TILE_M": 32}), ("sgemv_reduce", {"WG_X": 96}), ("sgemv_vector", {"WG_X": 96}),
+    ("sgemv_stream", {"WG_X": 96}),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
+@pytest.mark.parametrize(("stem", "config"), ZERO + WRONG, ids=str)
+def test_what_a_kernel_cannot_do_is_refused_in_a_sentence(stem, config):
+    path = KERNELS / f"{stem}.cl"
+    assert _preprocess(path, {}).returncode == 0
+    done = _preprocess(path, config)
+    assert done.returncode != 0
+    assert any(f"error: {said}" in done.stderr for said in _sentences(path)), done.stderr
+
+
+def _preprocess(path: Path, config: dict[str, int]) -> subprocess.CompletedProcess:
+    defines = [f"-D{name}={value}" for name, value in config.items()]
+    command = ["clang", "-E", "-x", "cl", "-cl-std=CL1.2", *defines, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _sentences(path: Path) -> list[str]:
+    return re.findall(r"^#error (.+)$", path.read_text(), re.M)
 
 
 def test_ranges_meet_between_sizes():
@@ -171,16 +236,21 @@ def test_an_entry_without_sizes_is_shown():
 
 @pytest.fixture
 def tuning():
-    """The search; skips where there is no device to search on."""
+    """The search; skips where its packages are not."""
     pytest.importorskip("pyopencl")
     pytest.importorskip("kernel_tuner")
     from benchkit import tuning
 
+    return tuning
+
+
+@pytest.fixture
+def bench(tuning):
+    """The real one on its default device; skips where there is neither."""
     try:
-        tuning.choose_device("")
+        return measuring.find(BENCH, "")
     except UserError as none:
         pytest.skip(str(none))
-    return tuning
 
 
 def small_panel() -> Tunables:
@@ -191,8 +261,8 @@ def small_panel() -> Tunables:
     return Tunables("sgemm_vector_panel", text.replace("64 128 256 512", "64 128"))
 
 
-def test_a_search_finds_a_winner_and_resumes(tuning, tmp_path):
-    device = tuning.choose_device("")
+def test_a_search_finds_a_winner_and_resumes(tuning, bench, tmp_path):
+    device = bench.device
     search = tuning.Search("random_sample", 60, tmp_path)
     winner, second = tuning.tune(small_panel(), device, 64, search)
     assert winner.milliseconds <= second.milliseconds
@@ -205,19 +275,49 @@ def test_a_search_finds_a_winner_and_resumes(tuning, tmp_path):
     assert cache.read_text() == seen  # nothing was measured again
 
 
-def test_a_wrong_product_never_wins(tuning, tmp_path):
+@pytest.mark.parametrize("left", [0.7, 0.0, None], ids=["truncated", "empty", "garbage"])
+def test_a_broken_record_is_set_aside(tuning, bench, tmp_path, capsys, left):
+    search = tuning.Search("random_sample", 60, tmp_path)
+    tuning.tune(small_panel(), bench.device, 64, search)
+    (cache,) = tmp_path.glob("*.json")
+    whole = cache.read_text()
+    broken = "[1, 2]" if left is None else whole[: int(left * len(whole))]
+    cache.write_text(broken)
+    assert len(tuning.tune(small_panel(), bench.device, 64, search)) == 2
+    assert cache.with_suffix(".broken").read_text() == broken
+    assert f"{cache} is no whole record of a search" in capsys.readouterr().err
+    assert len(json.loads(cache.read_text())["cache"]) == 2
+
+
+def test_bench_itself_searches_what_kernel_tuner_cannot_build(tuning, bench):
+    kernel = small_panel()
+    assert not kernel.retargeted
+    winner, second = tuning.tune_by_bench(kernel, bench, 64, 60)
+    assert 0 < winner.milliseconds <= second.milliseconds
+    assert {each.config["TILE_K"] for each in (winner, second)} == {64, 128}
+    assert all(each.config["TILE_M"] == 32 for each in (winner, second))
+    unknown = Tunables(kernel.kernel, kernel.text.replace("ROWS", "LINES"))
+    assert tuning.tune_by_bench(unknown, bench, 64, 60) == []  # bench refuses its table
+
+
+def test_kernels_of_marked_instructions_are_left_to_bench():
+    retargeted = [path.stem for path in TUNED if tunables.read(path).retargeted]
+    assert retargeted == ["sgemm_tensor_core_3xtf32_wgmma_ring"]
+
+
+def test_a_wrong_product_never_wins(tuning, bench, tmp_path):
     kernel = small_panel()
     broken = kernel.text.replace("vstore16(sums[i][0], 0, to)", "vstore16(sums[i][1], 0, to)")
     assert broken != kernel.text
     search = tuning.Search("random_sample", 60, tmp_path)
     with pytest.raises(UserError, match="computes a wrong product"):
-        tuning.tune(Tunables(kernel.kernel, broken), tuning.choose_device(""), 64, search)
+        tuning.tune(Tunables(kernel.kernel, broken), bench.device, 64, search)
     assert not list(Path.cwd().glob("temp_*.c"))
 
 
-def test_an_unknown_device_is_named(tuning):
-    with pytest.raises(UserError, match="no device is called 'Abacus'; there are: "):
-        tuning.choose_device("Abacus")
+def test_an_unknown_device_is_named(bench):
+    with pytest.raises(UserError, match='no OpenCL device matches "Abacus"; there are:'):
+        measuring.find(BENCH, "Abacus")
 
 
 def test_an_entry_for_an_nvidia_gpu_names_its_capability():
@@ -227,22 +327,22 @@ def test_an_entry_for_an_nvidia_gpu_names_its_capability():
     assert (row["device"], row["nvidia_capability"]) == (gpu.label, 90)
 
 
-def test_a_kernel_in_ptx_is_for_nvidia_alone(tuning):
-    tune = Path(__file__).resolve().parents[1] / "tune.py"
-    command = [tune, "--kernels", "sgemm_tile_register_async", "--bench", sys.executable]
+def test_a_kernel_in_ptx_is_for_nvidia_alone(bench):
+    command = [ROOT / "tools/tune.py", "--kernels", "sgemm_tile_register_async", "--bench", BENCH]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "sgemm_tile_register_async needs an NVIDIA GPU, this is " in done.stderr
+    said = "sgemm_tile_register_async needs an NVIDIA GPU of compute capability 8.0, this is "
+    assert said in done.stderr
 
 
-def test_local_bytes_are_those_of_the_built_kernel(tuning):
+def test_local_bytes_are_those_of_the_built_kernel(tuning, bench):
     import pyopencl as cl
 
-    device = tuning.choose_device("")
-    handle = cl.get_platforms()[device.platform].get_devices()[device.index]
+    platform, number = tuning._place(bench.device)
+    handle = cl.get_platforms()[platform].get_devices()[number]
     for path in TUNED:
         kernel = tunables.read(path)
-        if kernel.nvidia:
+        if kernel.capability:
             continue
         default = {name: kernel._value(name, {}) for name in kernel.values}
         program = cl.Program(cl.Context([handle]), kernel.text).build(["-cl-std=CL1.2"])
@@ -252,44 +352,87 @@ def test_local_bytes_are_those_of_the_built_kernel(tuning):
         assert kernel.local_bytes(default) == built, path.stem
 
 
-BENCH = """#!{python}
+FAKE = """#!{python}
 import json, sys
-flags = dict(arg.lstrip("-").split("=", 1) for arg in sys.argv[1:])
+flags = dict(arg.lstrip("-").partition("=")[::2] for arg in sys.argv[1:])
+print(flags.get("device"), file=open({folder!r} + "/devices", "a"))
+if "describe_device" in flags:
+    print(json.dumps(dict(index=1, label="D", nvidia_capability=0, work_group=1, items=[1, 1, 1],
+                          local_bytes=65536)))
+    sys.exit()
 tuned = "tuned at" in open(flags["tuned"]).read()
-rows = [dict(run_type="iteration", real_time={after} if tuned else 10.0)]
-json.dump(dict(benchmarks=rows), open(flags["benchmark_out"], "w"))
+row = dict(run_type="iteration", real_time={after} if tuned else 10.0)
+if not tuned and {before!r}:
+    row.update(error_occurred=True, error_message={before!r})
+json.dump(dict(benchmarks=[row]), open(flags["benchmark_out"], "w"))
 """
 
 
-@pytest.mark.parametrize(("after", "adopted"), [(5.0, True), (10.0, False), (20.0, False)])
-def test_only_what_bench_finds_faster_stays(tuning, tmp_path, monkeypatch, after, adopted):
+@pytest.fixture
+def tune(tuning, tmp_path, monkeypatch):
+    """tune.py in a folder with a table and a program `bench` of these times; the search is done."""
     import tune
 
-    bench, table = tmp_path / "bench", tmp_path / "tuned.json"
-    bench.write_text(BENCH.format(python=sys.executable, after=after))
-    bench.chmod(0o755)
-    tuned_table.write({"version": 1, "entries": [row([1, None])]}, table)
-    before = table.read_text()
+    others = row([1, None], "E")
+    tuned_table.write({"version": 1, "entries": [others]}, tmp_path / "tuned.json")
     config = {"TILE_M": 32, "TILE_N": 32, "TILE_K": 64, "WG_X": 1, "WG_Y": 1, "ROWS": 8}
+    searches = []
     winner = tuning.Winner("sgemm_vector_panel", config, 2)
-    monkeypatch.setattr(tuning, "tune", lambda *_: [winner])
-    arguments = ["--kernels", "sgemm_vector_panel", "--bench", str(bench), "--table", str(table)]
-    assert tune.main(arguments) == 0
-    assert (table.read_text() != before) == adopted
-    entries = tuned_table.read(table)["entries"]
-    assert len(entries) == 1 + adopted and entries[0] == row([1, None])
+    monkeypatch.setattr(tuning, "tune", lambda *_: searches.append(1) or [winner])
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, after: float = 5.0, before: str = "") -> int:
+        text = FAKE.format(python=sys.executable, after=after, before=before, folder=str(tmp_path))
+        Path("bench").write_text(text)
+        Path("bench").chmod(0o755)
+        wanted = ["--kernels", "sgemm_vector_panel", "--table", "tuned.json", "--bench", "./bench"]
+        return tune.main([*wanted, *arguments])
+
+    run.searches = searches
+    return run
+
+
+@pytest.mark.parametrize(("after", "adopted"), [(5.0, True), (10.0, False), (20.0, False)])
+def test_only_what_bench_finds_faster_stays(tune, after, adopted):
+    before = Path("tuned.json").read_text()
+    assert tune("--device=1", after=after) == 0
+    assert (Path("tuned.json").read_text() != before) == adopted
+    entries = tuned_table.read(Path("tuned.json"))["entries"]
+    assert len(entries) == 1 + adopted and entries[0] == row([1, None], "E")
+    assert set(Path("devices").read_text().split()) == {
+        "1"
+    }  # not the label: it may be two devices'
+
+
+def test_a_device_without_a_choice_takes_the_first_finalist(tune):
+    none = "skipped: the table of tuned kernels has none for D at n = 1024"
+    assert tune(before=none) == 0
+    assert len(tuned_table.read(Path("tuned.json"))["entries"]) == 2
+
+
+def test_what_bench_cannot_measure_is_said_before_the_search(tune):
+    with pytest.raises(UserError, match="at n = 1024: failed: wrong result"):
+        tune(before="failed: wrong result")
+    assert not tune.searches
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--bench", "nowhere"], "nowhere is not there to compare with"),
-        (["--bench", "/bin/true", "--kernels", "sgemm_magic"], "no tunable kernel; there are: "),
-        (["--bench", "/bin/true", "--table", "none.json"], "cannot read the table none.json"),
+        (["--bench", "tuned.json"], "tuned.json is no program that can be run"),
+        (["--bench", "/bin/true"], "it is not this suite's bench"),
+        (["--kernels", "sgemm_magic"], "no tunable kernel; there are: "),
+        (["--table", "none.json"], "cannot read the table none.json"),
     ],
 )
-def test_bad_usage_is_said_before_any_search(tuning, arguments, said):
-    import tune
-
+def test_bad_usage_is_said_before_any_search(tune, arguments, said):
     with pytest.raises(UserError, match=said):
-        tune.main(arguments)
+        tune(*arguments)
+    assert not tune.searches
+
+
+def test_an_unknown_strategy_is_bad_usage(tune, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        tune("--strategy", "nonsense")
+    assert "'random_sample'" in capsys.readouterr().err and not tune.searches
