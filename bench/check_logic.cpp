@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <limits>
 
@@ -56,6 +57,19 @@ TEST(Limits, BuffersAndTheirSum) {
   EXPECT_NE(gpu::obstacle(limits, shape).find("768.0 MiB for A, B and C"), std::string::npos);
   limits.allocation = 255UL << 20U;
   EXPECT_NE(gpu::obstacle(limits, shape).find("255.0 MiB"), std::string::npos);
+}
+
+TEST(Sources, AFolderIsReadOnceSoThatARunIsOfOneText) {
+  const std::filesystem::path folder = testing::TempDir() + "/sources";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "mine.cl") << "before";
+  const gpu::Sources sources(folder);
+  std::ofstream(folder / "mine.cl") << "after";
+  EXPECT_EQ(sources.text("mine"), "before");
+  EXPECT_EQ(gpu::Sources(folder).text("mine"), "after");
+  EXPECT_THROW(static_cast<void>(sources.text("other")), std::runtime_error);
+  EXPECT_THROW(gpu::Sources(folder / "mine.cl"), std::runtime_error);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(NdRange, CoversCWithWholeWorkGroups) {

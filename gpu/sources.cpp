@@ -10,9 +10,14 @@
 
 namespace gpu {
 
-Sources::Sources(std::filesystem::path folder) : folder_(std::move(folder)) {
-  if (!std::filesystem::is_directory(folder_))
-    throw std::runtime_error(fmt::format("{} is not a folder of kernels", folder_.string()));
+Sources::Sources(const std::filesystem::path& folder) : folder_(folder) {
+  if (!std::filesystem::is_directory(folder))
+    throw std::runtime_error(fmt::format("{} is not a folder of kernels", folder.string()));
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".cl") continue;
+    if (std::ifstream file(entry.path(), std::ios::binary); file)
+      texts_[entry.path().stem().string()] = {std::istreambuf_iterator<char>(file), {}};
+  }
 }
 
 std::string Sources::text(std::string_view name) const {
@@ -23,10 +28,11 @@ std::string Sources::text(std::string_view name) const {
       throw std::runtime_error(fmt::format("no kernel file {}.cl was built in", name));
     return std::string(found->text);
   }
-  const auto path = folder_ / fmt::format("{}.cl", name);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(fmt::format("cannot read the kernel {}", path.string()));
-  return {std::istreambuf_iterator<char>(file), {}};
+  const auto found = texts_.find(name);
+  if (found == texts_.end())
+    throw std::runtime_error(
+        fmt::format("cannot read the kernel {}", (folder_ / fmt::format("{}.cl", name)).string()));
+  return found->second;
 }
 
 }  // namespace gpu
