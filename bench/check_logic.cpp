@@ -50,13 +50,20 @@ TEST(Limits, PrivateArraysOfAWholeWorkGroup) {
 TEST(Limits, BuffersAndTheirSum) {
   const Shape shape = bench::square(bench::Op::kSgemm, 8192);  // 256 MiB each
   gpu::Limits limits;
-  limits.allocation = 256UL << 20U;
-  limits.memory = 1UL << 30U;
+  constexpr std::size_t kGuards = 2 * gpu::kGuard * sizeof(float);
+  limits.allocation = (256UL << 20U) + kGuards;
+  limits.memory = (768UL << 20U) + kGuards;
   EXPECT_EQ(gpu::obstacle(limits, shape), "");
-  limits.memory = 700UL << 20U;
-  EXPECT_NE(gpu::obstacle(limits, shape).find("768.0 MiB for A, B and C"), std::string::npos);
-  limits.allocation = 255UL << 20U;
-  EXPECT_NE(gpu::obstacle(limits, shape).find("255.0 MiB"), std::string::npos);
+  --limits.memory;
+  EXPECT_NE(gpu::obstacle(limits, shape).find("768.01 MiB for A, B and C"), std::string::npos);
+  --limits.allocation;
+  EXPECT_NE(gpu::obstacle(limits, shape).find("a buffer of 256.01 MiB"), std::string::npos);
+}
+
+TEST(Limits, SizesBeyondAnIntAreRefused) {
+  EXPECT_EQ(gpu::to_int(2147483647), 2147483647);
+  EXPECT_THROW(gpu::to_int(2147483648), gpu::Unsupported);
+  EXPECT_THROW(gpu::to_int(1UL << 32U), gpu::Unsupported);
 }
 
 TEST(Sources, AFolderIsReadOnceSoThatARunIsOfOneText) {

@@ -38,8 +38,7 @@ constexpr int kRowMajor = 101, kNoTranspose = 111;
 class ClblastMultiplication final : public ClMultiplication {
  public:
   ClblastMultiplication(const Session& session, const Shape& shape, ClblastSgemm sgemm)
-      : ClMultiplication(session.context(), session.queue(), shape, session.info().timer_ns),
-        sgemm_(sgemm) {}
+      : ClMultiplication(session, shape), sgemm_(sgemm) {}
 
  protected:
   void enqueue(cl::Event* first, cl::Event* last) override {
