@@ -236,6 +236,8 @@ std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const S
   if (variant.nvidia_capability > 0 && info_.capability < variant.nvidia_capability)
     refuse(fmt::format("needs an NVIDIA GPU of compute capability {}.{}, this is {}",
                        variant.nvidia_capability / 10, variant.nvidia_capability % 10, info_.name));
+  const std::string name(variant.kernel);
+  refuse(obstacle(sources_.text(name), info_.capability));
   Needs needs{variant.geometry.wg_x, variant.geometry.wg_y};
   if (variant.private_row) needs.private_bytes = shape.k * sizeof(float);
   refuse(obstacle(limits_, needs));
@@ -243,7 +245,6 @@ std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const S
   auto product = std::make_unique<KernelMultiplication>(*this, shape);
   if (shape.empty()) return product;
 
-  const std::string name(variant.kernel);
   cl::Kernel kernel(build(name, build_options() + definitions(variant, shape)), name.c_str());
   Limits of_kernel = limits_;
   of_kernel.kernel_work_group = work_group_limit(kernel, needs);
