@@ -3,7 +3,7 @@
 #include "bench/options.hpp"
 #include "bench/problem.hpp"
 #include "gpu/event_time.hpp"
-#include "gpu/session.hpp"
+#include "gpu/peers.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -77,6 +77,16 @@ TEST(Sources, AFolderIsReadOnceSoThatARunIsOfOneText) {
   EXPECT_THROW(static_cast<void>(sources.text("other")), std::runtime_error);
   EXPECT_THROW(gpu::Sources(folder / "mine.cl"), std::runtime_error);
   std::filesystem::remove_all(folder);
+}
+
+TEST(Peers, CudasDeviceIsTheOneWhereOpenClsSits) {
+  const std::vector<gpu::PciAddress> cuda = {{0, 1, 0}, {0, 2, 0}, {1, 2, 0}, {0, 2, 4}};
+  for (std::size_t i = 0; i < cuda.size(); ++i)
+    EXPECT_EQ(gpu::same_device(cuda[i], cuda), static_cast<int>(i));
+  EXPECT_THROW(gpu::same_device(std::nullopt, cuda), gpu::Unsupported);
+  EXPECT_THROW(gpu::same_device(gpu::PciAddress{0, 3, 0}, cuda), gpu::Unsupported);
+  const std::vector<gpu::PciAddress> twice(2, {0, 1, 0});
+  EXPECT_THROW(gpu::same_device(twice[0], twice), gpu::Unsupported);
 }
 
 TEST(NdRange, CoversCWithWholeWorkGroups) {

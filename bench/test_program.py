@@ -386,6 +386,56 @@ def test_a_gpu_peer_is_verified_and_timed_like_a_variant(tmp_path):
     assert not any(reason(row) for row in found.values())
 
 
+def library(path, source, *flags):
+    """Compiles C text to a library that --peers can load."""
+    command = [os.environ.get("CC", "cc"), "-shared", "-fPIC", *flags, "-xc", "-", "-o", path]
+    subprocess.run(command, input=source, text=True, check=True)
+    return path
+
+
+def test_a_cublas_without_a_function_is_bad_usage_that_names_it(tmp_path):
+    half = library(tmp_path / "half.so", "int cublasGemmEx(void) { return 0; }")
+    done = bench(f"--peers={half}", "--benchmark_list_tests")
+    assert done.returncode == 2
+    assert f"cannot use the peer {half}: it has no cublasCreate_v2" in done.stderr
+
+
+@pytest.fixture
+def cuda(tmp_path):
+    """The environment in which PoCL's device seems to be NVIDIA's, and the library to name."""
+    source = (ROOT / "bench/testdata/cuda_on_the_host.c").read_text()
+    fake = str(library(tmp_path / "libcuda.so.1", source, "-O1", "-Wall", "-Wextra", "-Werror"))
+    return {"LD_PRELOAD": fake, "LD_LIBRARY_PATH": str(tmp_path)}, f"--peers={fake}"
+
+
+@pytest.mark.parametrize(
+    ("devices", "bus", "chosen"), [("1", "9", 0), ("2", "7", 0), ("2", "8", 1), ("3", "9", 2)]
+)
+def test_cublas_runs_on_the_opencl_device(tmp_path, cuda, devices, bus, chosen):
+    env = cuda[0] | {"CUDA_DEVICES": devices, "PCI_BUS": bus}
+    found, done = rows(tmp_path, "--n=17,33", cuda[1], "--benchmark_filter=CuBLAS", env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(found) == 8 and not any(reason(row) for row in found.values())
+    assert done.stderr.count("CUDA device") == 1 and f"CUDA device {chosen}\n" in done.stderr
+    assert "\n0 events left" in done.stderr
+
+
+def test_an_opencl_device_that_is_none_of_cudas_is_a_skip(tmp_path, cuda):
+    env = cuda[0] | {"CUDA_DEVICES": "2", "PCI_BUS": "9"}
+    found, done = rows(tmp_path, "--n=17", cuda[1], "--benchmark_filter=CuBLAS", env=env)
+    assert done.returncode == 0 and len(found) == 4
+    words = "0 CUDA devices sit where this OpenCL device does, at 0000:09:03"
+    assert all(words in reason(row) for row in found.values())
+
+
+@pytest.mark.parametrize("capability", ["89", "100", "120"])
+def test_instructions_of_hopper_are_a_skip_on_every_other_gpu(tmp_path, cuda, capability):
+    env = cuda[0] | {"CAPABILITY": capability}
+    found, done = rows(tmp_path, "--n=17", "--benchmark_filter=Wgmma.*/n", env=env)
+    assert done.returncode == 0, done.stdout
+    assert found and all("compute capability 9.0" in reason(row) for row in found.values())
+
+
 # Planted faults: the row fails, the others run
 
 
