@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 namespace bench {
@@ -117,14 +118,28 @@ std::vector<Case> peer_cases(const std::string& library) {
 }
 
 }  // namespace
+// A row's name stands for its verdict and its times, so two libraries must not share one.
+std::vector<Case> peer_cases(std::span<const std::string> libraries) {
+  std::vector<Case> rows;
+  std::map<std::string, std::string_view> owners;
+  for (const auto& library : libraries)
+    for (auto& row : peer_cases(library)) {
+      const auto [owner, first] = owners.emplace(row.variant, library);
+      if (!first)
+        throw std::invalid_argument(fmt::format("{} and {} are both {}; compare them in two runs",
+                                                owner->second, library, row.variant));
+      rows.push_back(std::move(row));
+    }
+  return rows;
+}
+
 
 std::vector<Case> cases(std::span<const std::string> peers, gpu::TunedTable tuned) {
   std::vector<Case> all;
   for (const auto& variant : cpu::variants()) all.push_back(case_of(variant));
   for (const auto& variant : gpu::variants()) all.push_back(case_of(variant));
   all.push_back(case_of(std::move(tuned)));
-  for (const auto& library : peers)
-    for (auto& row : peer_cases(library)) all.push_back(std::move(row));
+  for (auto& row : peer_cases(peers)) all.push_back(std::move(row));
   std::ranges::stable_sort(all, {}, [](const Case& row) { return op_of(row.variant); });
   return all;
 }

@@ -393,6 +393,29 @@ def library(path, source, *flags):
     return path
 
 
+WRONG_BLAS = """
+void openblas_set_num_threads(int threads) { (void)threads; }
+void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a,
+                 int lda, const float* b, int ldb, float beta, float* c, int ldc) {
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) c[i * ldc + j] = 42;
+}"""
+
+
+def test_a_wrong_peer_fails_its_row(tmp_path):
+    wrong = library(tmp_path / "wrong.so", WRONG_BLAS)
+    found, done = rows(tmp_path, "--n=17", f"--peers={wrong}", "--benchmark_filter=Peer")
+    assert done.returncode == 1
+    assert "failed: wrong" in reason(found["SGEMM/CPU/PeerOpenBLAS/n:17/real_time"])
+
+
+def test_two_peers_of_one_row_are_bad_usage_that_names_both(tmp_path):
+    one, other = (library(tmp_path / f"{name}.so", WRONG_BLAS) for name in ("one", "other"))
+    done = bench(f"--peers={one},{other}", "--benchmark_list_tests")
+    assert done.returncode == 2 and done.stdout == ""
+    assert f"{one} and {other} are both SGEMM/CPU/PeerOpenBLAS" in done.stderr
+
+
 def test_a_cublas_without_a_function_is_bad_usage_that_names_it(tmp_path):
     half = library(tmp_path / "half.so", "int cublasGemmEx(void) { return 0; }")
     done = bench(f"--peers={half}", "--benchmark_list_tests")
