@@ -98,10 +98,11 @@ Case case_of(gpu::TunedTable table) {
   const auto kept = std::make_shared<const gpu::TunedTable>(std::move(table));
   return kernel_case(std::string(gpu::TunedTable::kVariant), gpu::kLengthenedSplitTf32Epsilon,
                      [kept](const gpu::DeviceInfo& device, const Shape& s) {
-                       const std::size_t n = std::max({s.m, s.n, s.k, std::size_t{1}});
-                       if (const auto variant = kept->choose(device, n)) return *variant;
-                       throw gpu::Unsupported(fmt::format(
-                           "the table of tuned kernels has none for {} at n = {}", device.name, n));
+                       if (const auto variant = kept->choose(device, s)) return *variant;
+                       throw gpu::Unsupported(
+                           fmt::format("the table of tuned kernels has none for "
+                                       "{} at m = {}, n = {}, k = {}",
+                                       device.name, s.m, s.n, s.k));
                      });
 }
 
@@ -117,7 +118,6 @@ std::vector<Case> peer_cases(const std::string& library) {
   return rows;
 }
 
-}  // namespace
 // A row's name stands for its verdict and its times, so two libraries must not share one.
 std::vector<Case> peer_cases(std::span<const std::string> libraries) {
   std::vector<Case> rows;
@@ -133,6 +133,7 @@ std::vector<Case> peer_cases(std::span<const std::string> libraries) {
   return rows;
 }
 
+}  // namespace
 
 std::vector<Case> cases(std::span<const std::string> peers, gpu::TunedTable tuned) {
   std::vector<Case> all;

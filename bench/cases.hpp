@@ -58,7 +58,7 @@ struct Case {
 Case case_of(const cpu::Variant& variant);
 Case case_of(const gpu::Variant& variant);
 Case case_of(const gpu::Peer& peer);
-/// The best kernel that the table knows for the device and max(m, n, k).
+/// The best kernel that the table knows for the device and the shape.
 Case case_of(gpu::TunedTable table);
 
 /// Every row of cpu::variants() and gpu::variants(), the tuned one, then those of the peers
