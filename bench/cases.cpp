@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 namespace bench {
@@ -97,10 +98,11 @@ Case case_of(gpu::TunedTable table) {
   const auto kept = std::make_shared<const gpu::TunedTable>(std::move(table));
   return kernel_case(std::string(gpu::TunedTable::kVariant), gpu::kLengthenedSplitTf32Epsilon,
                      [kept](const gpu::DeviceInfo& device, const Shape& s) {
-                       const std::size_t n = std::max({s.m, s.n, s.k, std::size_t{1}});
-                       if (const auto variant = kept->choose(device, n)) return *variant;
-                       throw gpu::Unsupported(fmt::format(
-                           "the table of tuned kernels has none for {} at n = {}", device.name, n));
+                       if (const auto variant = kept->choose(device, s)) return *variant;
+                       throw gpu::Unsupported(
+                           fmt::format("the table of tuned kernels has none for "
+                                       "{} at m = {}, n = {}, k = {}",
+                                       device.name, s.m, s.n, s.k));
                      });
 }
 
@@ -116,6 +118,21 @@ std::vector<Case> peer_cases(const std::string& library) {
   return rows;
 }
 
+// A row's name stands for its verdict and its times, so two libraries must not share one.
+std::vector<Case> peer_cases(std::span<const std::string> libraries) {
+  std::vector<Case> rows;
+  std::map<std::string, std::string_view> owners;
+  for (const auto& library : libraries)
+    for (auto& row : peer_cases(library)) {
+      const auto [owner, first] = owners.emplace(row.variant, library);
+      if (!first)
+        throw std::invalid_argument(fmt::format("{} and {} are both {}; compare them in two runs",
+                                                owner->second, library, row.variant));
+      rows.push_back(std::move(row));
+    }
+  return rows;
+}
+
 }  // namespace
 
 std::vector<Case> cases(std::span<const std::string> peers, gpu::TunedTable tuned) {
@@ -123,8 +140,7 @@ std::vector<Case> cases(std::span<const std::string> peers, gpu::TunedTable tune
   for (const auto& variant : cpu::variants()) all.push_back(case_of(variant));
   for (const auto& variant : gpu::variants()) all.push_back(case_of(variant));
   all.push_back(case_of(std::move(tuned)));
-  for (const auto& library : peers)
-    for (auto& row : peer_cases(library)) all.push_back(std::move(row));
+  for (auto& row : peer_cases(peers)) all.push_back(std::move(row));
   std::ranges::stable_sort(all, {}, [](const Case& row) { return op_of(row.variant); });
   return all;
 }

@@ -58,12 +58,12 @@ struct Case {
 Case case_of(const cpu::Variant& variant);
 Case case_of(const gpu::Variant& variant);
 Case case_of(const gpu::Peer& peer);
-/// The best kernel that the table knows for the device and max(m, n, k).
+/// The best kernel that the table knows for the device and the shape.
 Case case_of(gpu::TunedTable table);
 
 /// Every row of cpu::variants() and gpu::variants(), the tuned one, then those of the peers
 /// (libraries to load, by name or path); the matrix product first. Throws std::invalid_argument for
-/// a peer that cannot be loaded or that is no library we know.
+/// a peer that cannot be loaded, that is no library we know, or whose row another peer has already.
 std::vector<Case> cases(std::span<const std::string> peers = {},
                         gpu::TunedTable tuned = gpu::TunedTable::built_in());
 

@@ -85,79 +85,84 @@ class Shared : public testing::Environment {
 
 [[maybe_unused]] const auto* const kShared = testing::AddGlobalTestEnvironment(new Shared);
 
-void run_once(const Case& subject, Operands& operands) {
-  const auto runner = subject.prepare(Shared::machine(), operands.shape);
-  bench::poison(operands);
-  runner->write_inputs(operands);
-  runner->write_output(operands);
-  runner->run(1);
-  runner->read_output(operands);
+// Shapes that ran, and why the others could not.
+struct Tally {
+  std::size_t ran = 0;
+  std::string left_out;
+};
+
+// Runs the case once at each shape that its device can hold, and has the result judged.
+template <class Judge>
+Tally run_each(const Case& subject, const std::vector<Line>& shapes, Values values, Judge judge) {
+  Tally tally;
+  for (const Line& line : shapes) {
+    SCOPED_TRACE(line.text);
+    try {
+      const auto runner = subject.prepare(Shared::machine(), line.shape);
+      Operands operands = bench::make_operands(line.shape, values);
+      bench::poison(operands);
+      runner->write_inputs(operands);
+      runner->write_output(operands);
+      runner->run(1);
+      runner->read_output(operands);
+      judge(operands);
+      ++tally.ran;
+    } catch (const gpu::Unsupported& reason) {
+      tally.left_out += fmt::format("{}: {}\n", line.text, reason.what());
+    }
+  }
+  return tally;
 }
 
 class Check : public testing::TestWithParam<Case> {
  protected:
-  // Exact at all lines of a size. A shape that the device cannot hold is a skip with its reason.
-  void exact(Size size) {
-    for (const Line& line : lines(bench::op_of(GetParam().variant), size)) {
-      SCOPED_TRACE(line.text);
-      Operands operands = bench::make_operands(line.shape, Values::kIntegers);
-      const auto expected = bench::reference(operands);
-      try {
-        run_once(GetParam(), operands);
-      } catch (const gpu::Unsupported& reason) {
-        GTEST_SKIP() << reason.what();
-      }
-      EXPECT_EQ(bench::fault(operands, expected).value_or(""), "");
-    }
+  static Op op() { return bench::op_of(GetParam().variant); }
+
+  void exact(const std::vector<Line>& shapes) {
+    conclude(run_each(GetParam(), shapes, Values::kIntegers, [](const Operands& operands) {
+      EXPECT_EQ(bench::fault(operands, bench::reference(operands)).value_or(""), "");
+    }));
   }
 
-  double worst(Values values) {
-    double worst = 0;
-    for (const Line& line : lines(bench::op_of(GetParam().variant), Size::kSmall)) {
-      if (line.shape.empty()) continue;
-      SCOPED_TRACE(line.text);
-      Operands operands = bench::make_operands(line.shape, values);
-      run_once(GetParam(), operands);
-      worst =
-          std::max(worst, bench::worst_error(operands, bench::exact(operands), GetParam().epsilon));
-      EXPECT_LE(worst, 1.0);
-    }
-    return worst;
+  // A skip if nothing ran; what was left out beside shapes that did is told in the report.
+  static void conclude(const Tally& tally) {
+    if (tally.left_out.empty()) return;
+    if (tally.ran == 0) GTEST_SKIP() << tally.left_out;
+    RecordProperty("left_out", tally.left_out);
   }
 };
 
-TEST_P(Check, Small) { exact(Size::kSmall); }
+TEST_P(Check, Small) { exact(lines(op(), Size::kSmall)); }
 
 TEST_P(Check, Reals) {
-  try {
-    for (const auto& [values, name] : bench::kRealValues) {
-      SCOPED_TRACE(name);
-      RecordProperty(std::string(name), fmt::format("{:.3g} of the bound", worst(values)));
-    }
-  } catch (const gpu::Unsupported& reason) {
-    GTEST_SKIP() << reason.what();
+  auto shapes = lines(op(), Size::kSmall);
+  std::erase_if(shapes, [](const Line& line) { return line.shape.empty(); });
+  Tally tally;
+  for (const auto& [values, name] : bench::kRealValues) {
+    SCOPED_TRACE(name);
+    double worst = 0;
+    tally = run_each(GetParam(), shapes, values, [&](const Operands& operands) {
+      const double epsilon = GetParam().epsilon;
+      worst = std::max(worst, bench::worst_error(operands, bench::exact(operands), epsilon));
+      EXPECT_LE(worst, 1.0);
+    });
+    if (tally.ran > 0) RecordProperty(std::string(name), fmt::format("{:.3g} of the bound", worst));
   }
+  conclude(tally);
 }
 
 // One odd shape with padding everywhere: what a simulator can run in seconds.
 TEST_P(Check, Odd) {
-  const bool vector = bench::op_of(GetParam().variant) == Op::kSgemv;
-  const Shape shape = vector ? Shape{19, 1, 37, 40, 1, 1} : Shape{19, 35, 21, 23, 37, 41};
-  Operands operands = bench::make_operands(shape, Values::kIntegers);
-  const auto expected = bench::reference(operands);
-  try {
-    run_once(GetParam(), operands);
-  } catch (const gpu::Unsupported& reason) {
-    GTEST_SKIP() << reason.what();
-  }
-  EXPECT_EQ(bench::fault(operands, expected).value_or(""), "");
+  const Shape shape =
+      op() == Op::kSgemv ? Shape{19, 1, 37, 40, 1, 1} : Shape{19, 35, 21, 23, 37, 41};
+  exact({{op(), shape, true, "one odd shape"}});
 }
 
-TEST_P(Check, Slow) { exact(Size::kSlow); }
+TEST_P(Check, Slow) { exact(lines(op(), Size::kSlow)); }
 
 TEST_P(Check, Huge) {
   if (std::getenv("CHECK_HUGE") == nullptr) GTEST_SKIP() << "needs CHECK_HUGE=1 and 40 GB";
-  exact(Size::kHuge);
+  exact(lines(op(), Size::kHuge));
 }
 
 std::string test_name(const testing::TestParamInfo<Case>& info) {
@@ -167,6 +172,25 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Check, testing::ValuesIn(bench::cases()), test_name);
+
+// On a device that holds small matrices only.
+TEST(RunEach, AShapeThatCannotRunHidesNoLaterOne) {
+  Case subject = bench::case_of(cpu::variants().front());
+  subject.prepare = [whole = subject.prepare](bench::Machine& machine, const Shape& shape) {
+    if (shape.m > 100) throw gpu::Unsupported("too large");
+    return whole(machine, shape);
+  };
+  const auto square = [](std::size_t n) {
+    return Line{Op::kSgemm, bench::square(Op::kSgemm, n), true, fmt::format("n = {}", n)};
+  };
+  std::vector<std::size_t> judged;
+  const Tally tally =
+      run_each(subject, {square(101), square(5), square(102), square(7)}, Values::kIntegers,
+               [&](const Operands& operands) { judged.push_back(operands.shape.m); });
+  EXPECT_EQ(judged, (std::vector<std::size_t>{5, 7}));
+  EXPECT_EQ(tally.ran, 2U);
+  EXPECT_EQ(tally.left_out, "n = 101: too large\nn = 102: too large\n");
+}
 
 TEST(Table, NamesAreUniqueAndFreeOfRegexCharacters) {
   std::set<std::string> seen;

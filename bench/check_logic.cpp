@@ -3,11 +3,12 @@
 #include "bench/options.hpp"
 #include "bench/problem.hpp"
 #include "gpu/event_time.hpp"
-#include "gpu/session.hpp"
+#include "gpu/peers.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <limits>
 
@@ -49,13 +50,43 @@ TEST(Limits, PrivateArraysOfAWholeWorkGroup) {
 TEST(Limits, BuffersAndTheirSum) {
   const Shape shape = bench::square(bench::Op::kSgemm, 8192);  // 256 MiB each
   gpu::Limits limits;
-  limits.allocation = 256UL << 20U;
-  limits.memory = 1UL << 30U;
+  constexpr std::size_t kGuards = 2 * gpu::kGuard * sizeof(float);
+  limits.allocation = (256UL << 20U) + kGuards;
+  limits.memory = (768UL << 20U) + kGuards;
   EXPECT_EQ(gpu::obstacle(limits, shape), "");
-  limits.memory = 700UL << 20U;
-  EXPECT_NE(gpu::obstacle(limits, shape).find("768.0 MiB for A, B and C"), std::string::npos);
-  limits.allocation = 255UL << 20U;
-  EXPECT_NE(gpu::obstacle(limits, shape).find("255.0 MiB"), std::string::npos);
+  --limits.memory;
+  EXPECT_NE(gpu::obstacle(limits, shape).find("768.01 MiB for A, B and C"), std::string::npos);
+  --limits.allocation;
+  EXPECT_NE(gpu::obstacle(limits, shape).find("a buffer of 256.01 MiB"), std::string::npos);
+}
+
+TEST(Limits, SizesBeyondAnIntAreRefused) {
+  EXPECT_EQ(gpu::to_int(2147483647), 2147483647);
+  EXPECT_THROW(gpu::to_int(2147483648), gpu::Unsupported);
+  EXPECT_THROW(gpu::to_int(1UL << 32U), gpu::Unsupported);
+}
+
+TEST(Sources, AFolderIsReadOnceSoThatARunIsOfOneText) {
+  const std::filesystem::path folder = testing::TempDir() + "/sources";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "mine.cl") << "before";
+  const gpu::Sources sources(folder);
+  std::ofstream(folder / "mine.cl") << "after";
+  EXPECT_EQ(sources.text("mine"), "before");
+  EXPECT_EQ(gpu::Sources(folder).text("mine"), "after");
+  EXPECT_THROW(static_cast<void>(sources.text("other")), std::runtime_error);
+  EXPECT_THROW(gpu::Sources(folder / "mine.cl"), std::runtime_error);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Peers, CudasDeviceIsTheOneWhereOpenClsSits) {
+  const std::vector<gpu::PciAddress> cuda = {{0, 1, 0}, {0, 2, 0}, {1, 2, 0}, {0, 2, 4}};
+  for (std::size_t i = 0; i < cuda.size(); ++i)
+    EXPECT_EQ(gpu::same_device(cuda[i], cuda), static_cast<int>(i));
+  EXPECT_THROW(gpu::same_device(std::nullopt, cuda), gpu::Unsupported);
+  EXPECT_THROW(gpu::same_device(gpu::PciAddress{0, 3, 0}, cuda), gpu::Unsupported);
+  const std::vector<gpu::PciAddress> twice(2, {0, 1, 0});
+  EXPECT_THROW(gpu::same_device(twice[0], twice), gpu::Unsupported);
 }
 
 TEST(NdRange, CoversCWithWholeWorkGroups) {

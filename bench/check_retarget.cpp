@@ -1,5 +1,7 @@
 // The text step that brings Hopper's instructions to the device, on PTX as the driver writes it.
 #include "gpu/retarget.hpp"
+#include "gpu/sources.hpp"
+#include "gpu/variants.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,6 +44,24 @@ TEST(Retarget, ATargetThatIsRightAlreadyStays) {
 
 TEST(Retarget, TheDriversTrailingNulGoes) {
   EXPECT_EQ(gpu::retarget_ptx(".target sm_90\n\0\0"s), ".target sm_90a\n");
+}
+
+TEST(Retarget, MarkedKernelsRunOnHopperAlone) {
+  EXPECT_EQ(gpu::obstacle(kPtx, 90), "");
+  EXPECT_EQ(gpu::obstacle(kPtx, 100),
+            "needs an NVIDIA GPU of compute capability 9.0 exactly, this has 10.0");
+  EXPECT_NE(gpu::obstacle(kPtx, 89), "");
+  EXPECT_EQ(gpu::obstacle("an ordinary kernel", 120), "");
+}
+
+TEST(Retarget, EveryRowOfAMarkedKernelAsksForHopper) {
+  std::size_t marked = 0;
+  for (const gpu::Variant& row : gpu::variants()) {
+    if (gpu::obstacle(gpu::Sources().text(row.kernel), 120).empty()) continue;
+    EXPECT_EQ(row.nvidia_capability, 90) << row.name;
+    ++marked;
+  }
+  EXPECT_GT(marked, 0U);
 }
 
 TEST(Retarget, OtherBinariesAreRefused) {

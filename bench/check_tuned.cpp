@@ -38,6 +38,8 @@ const gpu::DeviceInfo kH200 = device("NVIDIA CUDA", "NVIDIA H200", "GPU", 90);
 const gpu::DeviceInfo kOther = device("Some Platform", "Some GPU", "GPU", 0);
 const gpu::DeviceInfo kCpu = device("Portable Computing Language", "pthread-skylake", "CPU", 0);
 
+gpu::Shape square(std::size_t n) { return {n, n, n, n, n, n}; }
+
 std::string complaint(const std::string& text) {
   try {
     gpu::TunedTable::parse(text, "table.json");
@@ -50,19 +52,39 @@ std::string complaint(const std::string& text) {
 TEST(Tuned, TheBuiltInTableHasADefaultForEveryDevice) {
   const auto table = gpu::TunedTable::built_in();
   for (const std::size_t n : {1UL, 255UL, 256UL, 512UL, 1024UL, 100000UL}) {
-    EXPECT_EQ(table.choose(kOther, n).value().kernel,
+    EXPECT_EQ(table.choose(kOther, square(n)).value().kernel,
               n <= 512 ? "sgemm_tile_register" : "sgemm_tile_register_vector");
-    EXPECT_EQ(table.choose(kCpu, n).value().kernel, "sgemm_vector_panel");
-    EXPECT_EQ(table.choose(kH200, n).value().kernel,
+    EXPECT_EQ(table.choose(kCpu, square(n)).value().kernel, "sgemm_vector_panel");
+    EXPECT_EQ(table.choose(kH200, square(n)).value().kernel,
               n < 256 ? "sgemm_tile_register_sliced" : "sgemm_tensor_core_3xtf32_wgmma_ring");
   }
-  EXPECT_EQ(table.choose(kH200, 512).value().defines, "SLICES=2 STAGES=8");
-  EXPECT_EQ(table.choose(kH200, 513).value().geometry.tile_m, 64U);
+  EXPECT_EQ(table.choose(kH200, square(512)).value().defines, "SLICES=2 STAGES=8");
+  EXPECT_EQ(table.choose(kH200, square(513)).value().geometry.tile_m, 64U);
+}
+
+TEST(Tuned, TheLargerExtentOfCIsTheSize) {
+  const auto table = gpu::TunedTable::parse(document({kEntry}), "table.json");
+  EXPECT_TRUE(table.choose(kOther, {100, 1, 5000, 5000, 1, 1}));
+  EXPECT_TRUE(table.choose(kOther, {0, 0, 0, 1, 1, 1}));
+  EXPECT_FALSE(table.choose(kOther, {101, 1, 5, 5, 1, 1}));
+  EXPECT_FALSE(table.choose(kOther, {1, 101, 5, 5, 101, 101}));
+}
+
+TEST(Tuned, SplitOperandsAreForLongSumsOnly) {
+  const auto table = gpu::TunedTable::built_in();
+  const auto epsilon = [&](std::size_t n, std::size_t k) {
+    return table.choose(kH200, {n, n, k, k, n, n}).value().epsilon;
+  };
+  for (const std::size_t n : {256UL, 1024UL, 2048UL}) {
+    EXPECT_EQ(epsilon(n, 32), gpu::kFloat32Epsilon);
+    EXPECT_EQ(epsilon(n, 255), gpu::kFloat32Epsilon);
+    EXPECT_GT(epsilon(n, 256), gpu::kFloat32Epsilon);
+  }
 }
 
 TEST(Tuned, AnEntryBecomesAVariant) {
   const auto table = gpu::TunedTable::parse(document({kEntry}), "table.json");
-  const auto variant = table.choose(kOther, 100);
+  const auto variant = table.choose(kOther, square(100));
   ASSERT_TRUE(variant);
   EXPECT_EQ(variant->name, "SGEMM/GPU/TileRegister");
   EXPECT_EQ(variant->defines, "TILE_K=16");
@@ -70,7 +92,7 @@ TEST(Tuned, AnEntryBecomesAVariant) {
   EXPECT_EQ(variant->geometry.wg_y, 8U);
   EXPECT_EQ(variant->geometry.tile_m, 64U);
   EXPECT_EQ(variant->geometry.tile_n, 32U);
-  EXPECT_FALSE(table.choose(kOther, 101));
+  EXPECT_FALSE(table.choose(kOther, square(101)));
 }
 
 TEST(Tuned, TheMostSpecificEntryIsChosenWhereverItStands) {
@@ -79,9 +101,9 @@ TEST(Tuned, TheMostSpecificEntryIsChosenWhereverItStands) {
                                entry({{"device", "CUDA / NVIDIA H"}, {"tile", {128, 128}}})};
   for (int turn = 0; turn < 2; ++turn) {
     const auto table = gpu::TunedTable::parse(document(entries), "table.json");
-    EXPECT_EQ(table.choose(kCpu, 5).value().geometry.tile_m, 64U);
-    EXPECT_EQ(table.choose(kOther, 5).value().geometry.tile_m, 32U);
-    EXPECT_EQ(table.choose(kH200, 5).value().geometry.tile_m, 128U);
+    EXPECT_EQ(table.choose(kCpu, square(5)).value().geometry.tile_m, 64U);
+    EXPECT_EQ(table.choose(kOther, square(5)).value().geometry.tile_m, 32U);
+    EXPECT_EQ(table.choose(kH200, square(5)).value().geometry.tile_m, 128U);
     std::ranges::reverse(entries);
   }
 }

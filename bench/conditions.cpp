@@ -1,6 +1,8 @@
 // Conditions of a measurement; see the header.
 #include "bench/conditions.hpp"
 
+#include "cpu/caches.hpp"
+
 #include <fmt/format.h>
 
 #include <fstream>
@@ -13,19 +15,12 @@ namespace {
 constexpr double kBusy = 0.5;
 constexpr double kDrift = 0.1;
 
-std::string first_word(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string word;
-  file >> word;
-  return word;
-}
-
 // A supply of type Mains that is offline; machines without any are on mains.
 bool on_battery(const std::filesystem::path& supplies) {
   std::error_code none;
   for (const auto& supply : std::filesystem::directory_iterator(supplies, none))
-    if (first_word(supply.path() / "type") == "Mains" &&
-        first_word(supply.path() / "online") == "0")
+    if (cpu::first_word(supply.path() / "type") == "Mains" &&
+        cpu::first_word(supply.path() / "online") == "0")
       return true;
   return false;
 }
@@ -35,7 +30,7 @@ bool on_battery(const std::filesystem::path& supplies) {
 Conditions read_conditions(const std::filesystem::path& root) {
   Conditions c;
   std::ifstream(root / "proc/loadavg") >> c.load;
-  c.governor = first_word(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  c.governor = cpu::first_word(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   c.on_battery = on_battery(root / "sys/class/power_supply");
   return c;
 }

@@ -352,12 +352,13 @@ def test_buffers_beyond_the_device_are_a_skip_with_the_sizes(tmp_path):
         tmp_path,
         "--n=9000",
         "--budget=0",
-        "--benchmark_filter=GPU/Block4x4/n",
+        "--peers=libclblast.so.1",
+        "--benchmark_filter=GPU/(Block4x4|PeerCLBlast)/n",
         env={"POCL_MEMORY_LIMIT": "1"},
     )
-    assert done.returncode == 0
-    (row,) = found.values()
-    assert re.search(r"needs a buffer of 309\.0 MiB, the device allows \d", reason(row))
+    assert done.returncode == 0 and len(found) == 2
+    words = r"needs a buffer of 309\.00 MiB, the device allows \d"
+    assert all(re.search(words, reason(row)) for row in found.values())
 
 
 def test_private_arrays_beyond_the_stack_are_a_skip():
@@ -395,6 +396,79 @@ def test_a_gpu_peer_is_verified_and_timed_like_a_variant(tmp_path):
         for part in (f"/n:{n}/manual_time", f"/EndToEnd/n:{n}/real_time")
     }
     assert not any(reason(row) for row in found.values())
+
+
+def library(path, source, *flags):
+    """Compiles C text to a library that --peers can load."""
+    command = [os.environ.get("CC", "cc"), "-shared", "-fPIC", *flags, "-xc", "-", "-o", path]
+    subprocess.run(command, input=source, text=True, check=True)
+    return path
+
+
+WRONG_BLAS = """
+void openblas_set_num_threads(int threads) { (void)threads; }
+void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a,
+                 int lda, const float* b, int ldb, float beta, float* c, int ldc) {
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) c[i * ldc + j] = 42;
+}"""
+
+
+def test_a_wrong_peer_fails_its_row(tmp_path):
+    wrong = library(tmp_path / "wrong.so", WRONG_BLAS)
+    found, done = rows(tmp_path, "--n=17", f"--peers={wrong}", "--benchmark_filter=Peer")
+    assert done.returncode == 1
+    assert "failed: wrong" in reason(found["SGEMM/CPU/PeerOpenBLAS/n:17/real_time"])
+
+
+def test_two_peers_of_one_row_are_bad_usage_that_names_both(tmp_path):
+    one, other = (library(tmp_path / f"{name}.so", WRONG_BLAS) for name in ("one", "other"))
+    done = bench(f"--peers={one},{other}", "--benchmark_list_tests")
+    assert done.returncode == 2 and done.stdout == ""
+    assert f"{one} and {other} are both SGEMM/CPU/PeerOpenBLAS" in done.stderr
+
+
+def test_a_cublas_without_a_function_is_bad_usage_that_names_it(tmp_path):
+    half = library(tmp_path / "half.so", "int cublasGemmEx(void) { return 0; }")
+    done = bench(f"--peers={half}", "--benchmark_list_tests")
+    assert done.returncode == 2
+    assert f"cannot use the peer {half}: it has no cublasCreate_v2" in done.stderr
+
+
+@pytest.fixture
+def cuda(tmp_path):
+    """The environment in which PoCL's device seems to be NVIDIA's, and the library to name."""
+    source = (ROOT / "bench/testdata/cuda_on_the_host.c").read_text()
+    fake = str(library(tmp_path / "libcuda.so.1", source, "-O1", "-Wall", "-Wextra", "-Werror"))
+    return {"LD_PRELOAD": fake, "LD_LIBRARY_PATH": str(tmp_path)}, f"--peers={fake}"
+
+
+@pytest.mark.parametrize(
+    ("devices", "bus", "chosen"), [("1", "9", 0), ("2", "7", 0), ("2", "8", 1), ("3", "9", 2)]
+)
+def test_cublas_runs_on_the_opencl_device(tmp_path, cuda, devices, bus, chosen):
+    env = cuda[0] | {"CUDA_DEVICES": devices, "PCI_BUS": bus}
+    found, done = rows(tmp_path, "--n=17,33", cuda[1], "--benchmark_filter=CuBLAS", env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(found) == 8 and not any(reason(row) for row in found.values())
+    assert done.stderr.count("CUDA device") == 1 and f"CUDA device {chosen}\n" in done.stderr
+    assert "\n0 events left" in done.stderr
+
+
+def test_an_opencl_device_that_is_none_of_cudas_is_a_skip(tmp_path, cuda):
+    env = cuda[0] | {"CUDA_DEVICES": "2", "PCI_BUS": "9"}
+    found, done = rows(tmp_path, "--n=17", cuda[1], "--benchmark_filter=CuBLAS", env=env)
+    assert done.returncode == 0 and len(found) == 4
+    words = "0 CUDA devices sit where this OpenCL device does, at 0000:09:03"
+    assert all(words in reason(row) for row in found.values())
+
+
+@pytest.mark.parametrize("capability", ["89", "100", "120"])
+def test_instructions_of_hopper_are_a_skip_on_every_other_gpu(tmp_path, cuda, capability):
+    env = cuda[0] | {"CAPABILITY": capability}
+    found, done = rows(tmp_path, "--n=17", "--benchmark_filter=Wgmma.*/n", env=env)
+    assert done.returncode == 0, done.stdout
+    assert found and all("compute capability 9.0" in reason(row) for row in found.values())
 
 
 # Planted faults: the row fails, the others run

@@ -6,19 +6,11 @@
 
 #include <fstream>
 #include <optional>
-#include <string>
 
 namespace cpu {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-
-std::optional<std::string> first_word(const std::string& path) {
-  std::ifstream file(path);
-  std::string word;
-  if (file >> word) return word;
-  return std::nullopt;
-}
 
 /// The data or unified cache of this level as sysfs tells it ("1024K").
 std::optional<std::size_t> from_sysfs(int level) {
@@ -26,8 +18,8 @@ std::optional<std::size_t> from_sysfs(int level) {
   for (int index = 0;; ++index) {
     const std::string folder = root + std::to_string(index);
     const auto type = first_word(folder + "/type");
-    if (!type) return std::nullopt;
-    if (*type == "Instruction" || first_word(folder + "/level") != std::to_string(level)) continue;
+    if (type.empty()) return std::nullopt;
+    if (type == "Instruction" || first_word(folder + "/level") != std::to_string(level)) continue;
     std::ifstream file(folder + "/size");
     std::size_t size = 0;
     if (!(file >> size) || size == 0) return std::nullopt;
@@ -42,6 +34,13 @@ std::size_t size_of(int level, int sysconf_name, std::size_t fallback) {
 }
 
 }  // namespace
+
+std::string first_word(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string word;
+  stream >> word;
+  return word;
+}
 
 const Caches& caches() {
   static const Caches found{.l1 = size_of(1, _SC_LEVEL1_DCACHE_SIZE, 32 * kKiB),

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
+#include <string>
 
 namespace cpu {
 
@@ -15,5 +17,8 @@ struct Caches {
 
 /// Read once from the system: sysfs first, sysconf next.
 const Caches& caches();
+
+/// The first word of a file, which is all that most files of sysfs hold; empty if there is none.
+std::string first_word(const std::filesystem::path& file);
 
 }  // namespace cpu

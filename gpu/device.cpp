@@ -14,6 +14,9 @@ namespace {
 // cl_nv_device_attribute_query
 constexpr cl_device_info kCapabilityMajor = 0x4000;
 constexpr cl_device_info kCapabilityMinor = 0x4001;
+constexpr cl_device_info kPciBus = 0x4008;
+constexpr cl_device_info kPciSlot = 0x4009;  // device << 3 | function
+constexpr cl_device_info kPciDomain = 0x400A;
 // Hopper lets a work-group have 227 KiB; the device query keeps to the 48 KiB of old, and the
 // driver honours static __local arrays beyond it.
 constexpr std::size_t kHopperLocalBytes = 227UL * 1024;
@@ -99,6 +102,18 @@ Limits limits(const cl::Device& device) {
   l.allocation = device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
   l.memory = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
   return l;
+}
+
+std::optional<PciAddress> pci_address(const cl::Device& device) {
+  cl_int error = CL_SUCCESS;
+  const auto ask = [&](cl_device_info what) {
+    cl_uint value = 0;
+    error |= clGetDeviceInfo(device(), what, sizeof value, &value, nullptr);
+    return static_cast<int>(value);
+  };
+  const PciAddress address{ask(kPciDomain), ask(kPciBus), ask(kPciSlot) >> 3};
+  if (error != CL_SUCCESS) return std::nullopt;
+  return address;
 }
 
 std::string label(const cl::Device& device) {

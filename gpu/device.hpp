@@ -9,6 +9,7 @@
 
 #include <CL/opencl.hpp>
 
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -31,11 +32,20 @@ struct DeviceInfo {
   int capability = 0;  // NVIDIA compute capability, 90 for 9.0; 0 elsewhere
 };
 
+/// Where a device sits: what OpenCL and CUDA both know it by.
+struct PciAddress {
+  int domain, bus, device;
+  bool operator==(const PciAddress&) const = default;
+};
+
 /// All devices of all platforms, in the loader's order; empty where there is no OpenCL at all.
 std::vector<cl::Device> devices();
 
 DeviceInfo describe(const cl::Device& device);
 Limits limits(const cl::Device& device);
+
+/// By cl_nv_device_attribute_query; empty where the driver does not tell.
+std::optional<PciAddress> pci_address(const cl::Device& device);
 
 /// "platform / device", what --device matches against.
 std::string label(const cl::Device& device);

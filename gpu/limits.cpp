@@ -45,14 +45,15 @@ std::string obstacle(const Limits& limits, const Needs& needs) {
 std::string obstacle(const Limits& limits, const Shape& shape) {
   constexpr double kMiB = 1024.0 * 1024.0;
   const auto bytes = [](std::size_t floats) { return floats * sizeof(float); };
-  const std::size_t most = bytes(std::max({shape.a_size(), shape.b_size(), shape.c_size()}));
-  const std::size_t sum = bytes(shape.a_size() + shape.b_size() + shape.c_size());
+  const std::size_t guarded_c = shape.c_size() + 2 * kGuard;
+  const std::size_t most = bytes(std::max({shape.a_size(), shape.b_size(), guarded_c}));
+  const std::size_t sum = bytes(shape.a_size() + shape.b_size() + guarded_c);
   if (most > limits.allocation)
-    return fmt::format("needs a buffer of {:.1f} MiB, the device allows {:.1f} MiB",
+    return fmt::format("needs a buffer of {:.2f} MiB, the device allows {:.2f} MiB",
                        static_cast<double>(most) / kMiB,
                        static_cast<double>(limits.allocation) / kMiB);
   if (sum > limits.memory)
-    return fmt::format("needs {:.1f} MiB for A, B and C, the device has {:.1f} MiB",
+    return fmt::format("needs {:.2f} MiB for A, B and C, the device has {:.2f} MiB",
                        static_cast<double>(sum) / kMiB, static_cast<double>(limits.memory) / kMiB);
   return {};
 }

@@ -21,6 +21,10 @@ struct Shape {
   [[nodiscard]] bool empty() const { return m == 0 || n == 0 || k == 0; }
 };
 
+/// Untouchable floats before and after C, so that a write out of bounds can be seen. One page:
+/// a multiple of every device's alignment for sub-buffers.
+inline constexpr std::size_t kGuard = 1024;
+
 /// Which way the work-items of NDRange dimension 0 run over C.
 enum class Axis { kColumns, kRows };
 
@@ -61,7 +65,7 @@ struct Needs {
 /// Why a launch cannot run on such a device, as a sentence that names the limit; empty if it can.
 std::string obstacle(const Limits& limits, const Needs& needs);
 
-/// The same for the three buffers of a product.
+/// The same for the three buffers of a product, C's with its guards.
 std::string obstacle(const Limits& limits, const Shape& shape);
 
 }  // namespace gpu

@@ -5,6 +5,8 @@
 #include "gpu/session.hpp"
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,11 +22,18 @@ struct Peer {
 
 /// The rows of `library` (a name that the loader finds, or a path): PeerCLBlast for a CLBlast,
 /// PeerCuBLAS and PeerCuBLASTf32 for a cuBLAS, none for any other library. Throws
-/// std::invalid_argument when it cannot be loaded.
+/// std::invalid_argument when it cannot be loaded or lacks a function that is needed.
+///
+/// cuBLAS runs on the CUDA device that is the session's OpenCL device, for the whole process that
+/// of the first session.
 ///
 /// Timing. CLBlast may launch several kernels and returns the event of the last alone, so a marker
 /// before it is where its time starts; cuBLAS is timed by CUDA events on its stream. Either way a
 /// single product's time includes gaps between launches; run(batch) spreads them over the batch.
 std::vector<Peer> find_peers(const std::string& library);
+
+/// Which of CUDA's devices, `cuda` in its order, sits where the OpenCL device does. Throws
+/// Unsupported if none or several do, or where that is not known.
+int same_device(std::optional<PciAddress> opencl, std::span<const PciAddress> cuda);
 
 }  // namespace gpu

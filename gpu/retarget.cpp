@@ -1,6 +1,8 @@
 // Three replacements over the text of a program; see the header for what they are for.
 #include "gpu/retarget.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -9,6 +11,7 @@ namespace gpu {
 namespace {
 
 constexpr std::string_view kTarget = ".target sm_90", kGroupSize = ".reqntid";
+constexpr int kHopper = 90;
 
 void drop_marks(std::string& ptx) {
   for (std::size_t at = 0; (at = ptx.find(kMark, at)) != std::string::npos;)
@@ -33,6 +36,12 @@ void fix_register_count(std::string& ptx) {
 }
 
 }  // namespace
+
+std::string obstacle(std::string_view source, int capability) {
+  if (source.find(kMark) == std::string_view::npos || capability == kHopper) return {};
+  return fmt::format("needs an NVIDIA GPU of compute capability 9.0 exactly, this has {}.{}",
+                     capability / 10, capability % 10);
+}
 
 std::string retarget_ptx(std::string ptx) {
   ptx.resize(std::min(ptx.find('\0'), ptx.size()));

@@ -12,6 +12,10 @@ namespace gpu {
 /// "//@sm_90a wgmma.fence.sync.aligned;" in a kernel's asm becomes "wgmma.fence.sync.aligned;".
 inline constexpr std::string_view kMark = "//@sm_90a ";
 
+/// Why a kernel of this source cannot run at a compute capability, 90 for 9.0: what stands behind
+/// its marks is Hopper's alone, no later GPU has it. Empty if it can.
+std::string obstacle(std::string_view source, int capability);
+
 /// PTX for sm_90 → PTX for sm_90a: the target line, every marked comment, and `.minnctapersm 1`
 /// after each `.reqntid`, without which the assembler ignores setmaxnreg. Bytes after a NUL, which
 /// drivers append, are dropped. Throws std::invalid_argument if there is no `.target sm_90` line.

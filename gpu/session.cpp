@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace gpu {
@@ -54,16 +55,26 @@ void refuse(const std::string& reason) {
   if (!reason.empty()) throw Unsupported(reason);
 }
 
+const Shape& fitting(const Session& session, const Shape& shape) {
+  refuse(obstacle(session.device_limits(), shape));
+  return shape;
+}
+
 }  // namespace
 
-ClMultiplication::ClMultiplication(const cl::Context& context, const cl::CommandQueue& queue,
-                                   const Shape& shape, double timer_ns)
-    : queue_(queue),
-      shape_(shape),
-      a_(floats(context, shape.a_size())),
-      b_(floats(context, shape.b_size())),
-      guarded_c_(floats(context, shape.c_size() + 2 * kGuard)),
-      timer_ns_(timer_ns) {
+int to_int(std::size_t size) {
+  if (size > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    throw Unsupported(fmt::format("sizes are 32-bit integers here, {} is too large", size));
+  return static_cast<int>(size);
+}
+
+ClMultiplication::ClMultiplication(const Session& session, const Shape& shape)
+    : queue_(session.queue()),
+      shape_(fitting(session, shape)),
+      a_(floats(session.context(), shape.a_size())),
+      b_(floats(session.context(), shape.b_size())),
+      guarded_c_(floats(session.context(), shape.c_size() + 2 * kGuard)),
+      timer_ns_(session.info().timer_ns) {
   cl_buffer_region region{kGuard * sizeof(float),
                           std::max<std::size_t>(shape.c_size(), 1) * sizeof(float)};
   c_ = guarded_c_.createSubBuffer(CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region);
@@ -120,17 +131,17 @@ namespace {
 class KernelMultiplication final : public ClMultiplication {
  public:
   KernelMultiplication(const Session& session, const Shape& shape)
-      : ClMultiplication(session.context(), session.queue(), shape, session.info().timer_ns) {}
+      : ClMultiplication(session, shape) {}
 
   void bind(cl::Kernel kernel, const NdRange& range) {
     kernel_ = std::move(kernel);
     range_ = range;
     cl_uint at = 0;
     for (const std::size_t extent : {shape().m, shape().n, shape().k})
-      kernel_.setArg(at++, static_cast<cl_int>(extent));
+      kernel_.setArg(at++, to_int(extent));
     for (const auto& [buffer, leading] : operands()) {
       kernel_.setArg(at++, buffer);
-      kernel_.setArg(at++, static_cast<cl_int>(leading));
+      kernel_.setArg(at++, to_int(leading));
     }
   }
 
@@ -226,15 +237,15 @@ std::unique_ptr<Multiplication> Session::prepare(const Variant& variant, const S
   if (variant.nvidia_capability > 0 && info_.capability < variant.nvidia_capability)
     refuse(fmt::format("needs an NVIDIA GPU of compute capability {}.{}, this is {}",
                        variant.nvidia_capability / 10, variant.nvidia_capability % 10, info_.name));
+  const std::string name(variant.kernel);
+  refuse(obstacle(sources_.text(name), info_.capability));
   Needs needs{variant.geometry.wg_x, variant.geometry.wg_y};
   if (variant.private_row) needs.private_bytes = shape.k * sizeof(float);
   refuse(obstacle(limits_, needs));
-  refuse(obstacle(limits_, shape));
 
   auto product = std::make_unique<KernelMultiplication>(*this, shape);
   if (shape.empty()) return product;
 
-  const std::string name(variant.kernel);
   cl::Kernel kernel(build(name, build_options() + definitions(variant, shape)), name.c_str());
   Limits of_kernel = limits_;
   of_kernel.kernel_work_group = work_group_limit(kernel, needs);

@@ -31,9 +31,8 @@ struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Untouchable floats before and after C, so that a write out of bounds can be seen. One page:
-/// a multiple of every device's alignment for sub-buffers.
-inline constexpr std::size_t kGuard = 1024;
+/// A size as the int that kernels and libraries take. Throws Unsupported where it is none.
+int to_int(std::size_t size);
 
 /// One product bound to its buffers on a device, whoever computes it. All calls block.
 class Multiplication {
@@ -52,11 +51,13 @@ class Multiplication {
   virtual double run(int batch) = 0;
 };
 
+class Session;
+
 /// Buffers and timing of a product on an OpenCL queue; what is launched is up to derived classes.
 class ClMultiplication : public Multiplication {
  public:
-  ClMultiplication(const cl::Context& context, const cl::CommandQueue& queue, const Shape& shape,
-                   double timer_ns);
+  /// Throws Unsupported for a shape that the session's device cannot hold.
+  ClMultiplication(const Session& session, const Shape& shape);
 
   void write_inputs(std::span<const float> a, std::span<const float> b) override;
   void write_output(std::span<const float> guarded_c) override;

@@ -24,9 +24,14 @@ std::vector<std::string> lines_after(std::string_view word, std::string_view tex
 
 }  // namespace
 
-Sources::Sources(std::filesystem::path folder) : folder_(std::move(folder)) {
-  if (!std::filesystem::is_directory(folder_))
-    throw std::runtime_error(fmt::format("{} is not a folder of kernels", folder_.string()));
+Sources::Sources(const std::filesystem::path& folder) : folder_(folder) {
+  if (!std::filesystem::is_directory(folder))
+    throw std::runtime_error(fmt::format("{} is not a folder of kernels", folder.string()));
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".cl") continue;
+    if (std::ifstream file(entry.path(), std::ios::binary); file)
+      texts_[entry.path().stem().string()] = {std::istreambuf_iterator<char>(file), {}};
+  }
 }
 
 std::string Sources::text(std::string_view name) const {
@@ -37,10 +42,11 @@ std::string Sources::text(std::string_view name) const {
       throw std::runtime_error(fmt::format("no kernel file {}.cl was built in", name));
     return std::string(found->text);
   }
-  const auto path = folder_ / fmt::format("{}.cl", name);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(fmt::format("cannot read the kernel {}", path.string()));
-  return {std::istreambuf_iterator<char>(file), {}};
+  const auto found = texts_.find(name);
+  if (found == texts_.end())
+    throw std::runtime_error(
+        fmt::format("cannot read the kernel {}", (folder_ / fmt::format("{}.cl", name)).string()));
+  return found->second;
 }
 
 std::vector<std::string> parameters(std::string_view text) { return lines_after("#ifndef ", text); }

@@ -1,9 +1,11 @@
 // Kernel sources by name: those embedded at build time, or the .cl files of a folder (--kernels),
-// read anew at every request so that an author sees an edit without a build. And what a text says
-// of itself: which macros it lets one set, which values it refuses.
+// so that an author sees an edit at the next run, without a build. They are read once: what a run
+// proved is what it times, whatever is edited meanwhile. And what a text says of itself: which
+// macros it lets one set, which values it refuses.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,13 +24,14 @@ class Sources {
  public:
   Sources() = default;
   /// Throws std::runtime_error if `folder` is no directory.
-  explicit Sources(std::filesystem::path folder);
+  explicit Sources(const std::filesystem::path& folder);
 
   /// The text of <name>.cl. Throws std::runtime_error that names the file if there is none.
   [[nodiscard]] std::string text(std::string_view name) const;
 
  private:
-  std::filesystem::path folder_;  // empty: the embedded ones
+  std::filesystem::path folder_;                           // empty: the embedded ones
+  std::map<std::string, std::string, std::less<>> texts_;  // the folder's, by name
 };
 
 /// Every NAME of a line "#ifndef NAME" of a kernel, in its order.

@@ -22,6 +22,7 @@ using Entry = TunedTable::Entry;
 
 constexpr std::size_t kVersion = 1;
 constexpr std::size_t kLargest = 1UL << 20U;  // of any number in the table
+constexpr std::size_t kLeastSplit = 256;      // k of a product by split operands; see the header
 
 // A value and the way to it, "entries[2].group[1]", for messages; empty for the whole document.
 struct Place {
@@ -199,10 +200,13 @@ std::vector<Entry> entries_of(const Place& root) {
 
 }  // namespace
 
-bool TunedTable::Entry::fits(const DeviceInfo& info, std::size_t n) const {
+bool TunedTable::Entry::fits(const DeviceInfo& info, const Shape& shape) const {
+  const std::size_t n = std::max({shape.m, shape.n, std::size_t{1}});
+  const bool split = variant.epsilon > kFloat32Epsilon;
   const std::string label = fmt::format("{} / {}", info.platform, info.name);
-  return first <= n && n <= last && label.find(device) != std::string::npos &&
-         (type.empty() || type == info.type) && variant.nvidia_capability <= info.capability;
+  return first <= n && n <= last && (!split || shape.k >= kLeastSplit) &&
+         label.find(device) != std::string::npos && (type.empty() || type == info.type) &&
+         variant.nvidia_capability <= info.capability;
 }
 
 TunedTable TunedTable::parse(std::string_view text, std::string_view source) try {
@@ -224,10 +228,11 @@ TunedTable TunedTable::read(const std::filesystem::path& path) {
 
 TunedTable TunedTable::built_in() { return parse(embedded_tuned_table(), "gpu/tuned.json"); }
 
-std::optional<Variant> TunedTable::choose(const DeviceInfo& device, std::size_t n) const {
+std::optional<Variant> TunedTable::choose(const DeviceInfo& device, const Shape& shape) const {
   const Entry* best = nullptr;
   for (const Entry& entry : entries_)
-    if (entry.fits(device, n) && (!best || specificity(entry) > specificity(*best))) best = &entry;
+    if (entry.fits(device, shape) && (!best || specificity(entry) > specificity(*best)))
+      best = &entry;
   if (best == nullptr) return std::nullopt;
   Variant variant = best->variant;
   variant.defines = best->defines;

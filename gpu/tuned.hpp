@@ -11,6 +11,10 @@
 // note (optional): a sentence. Of the entries that fit, the most specific one is chosen:
 // the longest device, then one with a type, then the highest capability. Kernels: those of the
 // SGEMM rows of gpu/variants that have float32 accuracy.
+//
+// A product that is not square has the n of its C, the larger of m and n: that is what tiles divide
+// among the work-groups. Whatever its n, a kernel that splits its operands into TF32 numbers fits
+// from k = 256 on only: over fewer products it is less accurate than float32 multiply-adds.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -42,9 +46,8 @@ class TunedTable {
   static TunedTable read(const std::filesystem::path& file);
   static TunedTable built_in();
 
-  /// For products whose largest extent is n: a row of gpu/variants in the table's configuration, or
-  /// none. It refers to this table.
-  [[nodiscard]] std::optional<Variant> choose(const DeviceInfo& device, std::size_t n) const;
+  /// A row of gpu/variants in the table's configuration, or none. It refers to this table.
+  [[nodiscard]] std::optional<Variant> choose(const DeviceInfo& device, const Shape& shape) const;
 
   struct Entry {
     std::string device, type;                                               // empty: any
@@ -52,7 +55,7 @@ class TunedTable {
     Variant variant;                                                        // defines: below
     std::string defines;
 
-    [[nodiscard]] bool fits(const DeviceInfo& info, std::size_t n) const;
+    [[nodiscard]] bool fits(const DeviceInfo& info, const Shape& shape) const;
   };
 
  private:
