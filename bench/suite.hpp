@@ -46,6 +46,9 @@ class Suite {
   /// With `gpu` false only the rows of the CPU side exist.
   void register_rows(bool gpu);
 
+  /// How many of them the flags name; the yardstick of --accuracy alone is none.
+  [[nodiscard]] int asked_for() const { return asked_for_; }
+
   /// Why the kernels that were measured took what they took; see bench/explain.
   std::string explanation();
 
@@ -94,6 +97,7 @@ class Suite {
   std::map<std::pair<std::string, std::size_t>, std::string> verdicts_;  // "" is proven right
   std::map<std::string, std::map<std::size_t, double>> seconds_;         // wall time of one product
   int selected_rows_ = 0;
+  int asked_for_ = 0;
   int started_rows_ = 0;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
