@@ -136,11 +136,50 @@ def test_min_time_is_taken_in_both_forms(form):
     assert done.returncode == 0, done.stderr
 
 
+# Where the results go
+
+
+def test_bench_sh_runs_where_its_caller_is(tmp_path):
+    clone, caller = tmp_path / "clone", tmp_path / "caller"
+    program, dpkg = clone / "build/release/bench", clone / "bin/dpkg-query"
+    for folder in (clone / "tools", clone / ".venv", program.parent, dpkg.parent, caller):
+        folder.mkdir(parents=True)
+    for name in ("bench.sh", "setup.sh", "requirements.txt"):
+        shutil.copy(ROOT / "tools" / name, clone / "tools")
+    shutil.copy(ROOT / "tools/requirements.txt", clone / ".venv")
+    (program.parent / "build.ninja").touch()
+    for tool, text in ((dpkg, "echo installed"), (dpkg.parent / "cmake", ""), (program, "pwd")):
+        tool.write_text(f"#!/bin/sh\n{text}\n")
+        tool.chmod(0o755)
+    done = subprocess.run(
+        [clone / "tools/bench.sh"],
+        cwd=caller,
+        env={**os.environ, "PATH": f"{dpkg.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{caller}\n"
+
+
 # Results
 
 
-def test_context_counters_and_clocks(tmp_path):
-    found, done = rows(tmp_path, "--n=100", env={"LC_ALL": "de_DE.UTF-8"})
+@pytest.fixture(scope="session")
+def comma(tmp_path_factory):
+    """The environment of a decimal comma: a locale built here, as few systems have it."""
+    folder = tmp_path_factory.mktemp("locales")
+    command = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(folder / "de_DE.UTF-8")]
+    subprocess.run(command, capture_output=True, check=False)
+    env = {"LOCPATH": str(folder), "LC_ALL": "de_DE.UTF-8"}
+    point = subprocess.check_output(["locale", "decimal_point"], env={**os.environ, **env})
+    if point != b",\n":
+        pytest.skip("localedef finds no sources of de_DE; install the package locales")
+    return env
+
+
+def test_context_counters_and_clocks(tmp_path, comma):
+    found, done = rows(tmp_path, "--n=100", env=comma)
     assert done.returncode == 0, done.stdout + done.stderr
     context = json.loads((tmp_path / "run.json").read_text())["context"]
     assert [key for key in CONTEXT_KEYS.split() if not isinstance(context.get(key), str)] == []
@@ -162,10 +201,8 @@ def test_context_counters_and_clocks(tmp_path):
         assert name.endswith("/manual_time" if on_events else "/real_time")
 
 
-def test_explain_names_a_bound_for_every_kernel(tmp_path):
-    done = bench(
-        FAST, "--n=128", "--explain=SGEMM/GPU/(Tile16|CachedRow)/", env={"LC_ALL": "de_DE.UTF-8"}
-    )
+def test_explain_names_a_bound_for_every_kernel(comma):
+    done = bench(FAST, "--n=128", "--explain=SGEMM/GPU/(Tile16|CachedRow)/", env=comma)
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith("SGEMM")]
     assert [line.split()[0] for line in lines] == ["SGEMM/GPU/CachedRow", "SGEMM/GPU/Tile16"]
@@ -173,8 +210,8 @@ def test_explain_names_a_bound_for_every_kernel(tmp_path):
     assert re.search(r"Tile16 +128 .* 2048 ", done.stdout)  # the bytes of its local memory
 
 
-def test_accuracy_holds_rows_against_eigen():
-    done = bench(FAST, "--n=33", ACCURACY, env={"LC_ALL": "de_DE.UTF-8"})
+def test_accuracy_holds_rows_against_eigen(comma):
+    done = bench(FAST, "--n=33", ACCURACY, env=comma)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("SGEMM")]
     names = ["CPU/Packed", "CPU/Eigen", "GPU/Naive", "GPU/Tile16"]
