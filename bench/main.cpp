@@ -73,7 +73,7 @@ void examine(const Options& options, bench::Machine& machine) {
   benchmark::AddCustomContext("warnings", fmt::format("{}", fmt::join(lines, "; ")));
   const auto clocks = bench::test_clocks(machine, false);
   if (!bench::agree(clocks))
-    fmt::print(stderr, "bench: warning: the clocks disagree: {}\n", bench::summary(clocks));
+    fmt::print(stderr, "bench: warning: test of the clocks {}\n", bench::summary(clocks));
   benchmark::AddCustomContext("selftest", bench::summary(clocks));
 }
 
