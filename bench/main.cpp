@@ -37,16 +37,15 @@ int list_devices() {
     fmt::print("{}  {} / {} ({}, {} compute units, {})\n", i, info.platform, info.name, info.type,
                info.compute_units, info.version);
   }
-  if (devices.empty()) fmt::print(stderr, "bench: there is no OpenCL device\n");
+  if (devices.empty()) fmt::print(stderr, "bench: no OpenCL device: {}\n", gpu::why_no_devices());
   return devices.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 std::unique_ptr<gpu::Session> open_session(const Options& options) {
   const auto devices = gpu::devices();
   if (devices.empty() && options.device.empty()) {
-    fmt::print(
-        stderr,
-        "bench: no OpenCL device, so there are no GPU rows (install pocl-opencl-icd for one)\n");
+    fmt::print(stderr, "bench: no OpenCL device, so there are no GPU rows: {}\n",
+               gpu::why_no_devices());
     return nullptr;
   }
   const gpu::Sources sources =
