@@ -145,9 +145,8 @@ int run(const Options& options, char* program) {
 
   bench::Ledger ledger;
   bench::Complaints complaints;
-  benchmark::BenchmarkReporter* const rows =
-      options.explain || options.accuracy ? &complaints : benchmark::CreateDefaultDisplayReporter();
-  bench::Bookkeeper display(*rows, &ledger);
+  bench::Bookkeeper display(
+      options.explain || options.accuracy ? complaints : bench::display_reporter(), &ledger);
   const auto to_file = bench::file_reporter(options.out_format);
   bench::Bookkeeper file(*to_file, nullptr);
   std::signal(SIGTERM, interrupted);

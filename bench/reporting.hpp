@@ -41,6 +41,10 @@ class Complaints final : public benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>& runs) override;
 };
 
+/// The library's reporter for --benchmark_format, there until the program ends; on the console a
+/// row that was skipped says "skipped: reason", where the library of 1.7 speaks of an error.
+benchmark::BenchmarkReporter& display_reporter();
+
 /// The library's reporter for --benchmark_out_format.
 std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string& format);
 

@@ -310,6 +310,14 @@ def test_progress_appears_on_a_terminal_only():
     assert "[1/1]" not in bench(*flags[1:]).stderr
 
 
+def test_the_console_calls_a_skipped_row_skipped():
+    flags = ("--n=17", "--benchmark_filter=GPU/Tile(16|32)/n", "--benchmark_repetitions=2")
+    done = bench(FAST, *flags, env={"POCL_MAX_WORK_GROUP_SIZE": "256"})
+    assert done.returncode == 0 and "ERROR" not in done.stdout
+    line = r"(?m)^SGEMM/GPU/Tile32/n:17/\S+ +skipped: needs .*work-items in a work-group"
+    assert re.search(line, done.stdout), done.stdout
+
+
 # Devices, played by PoCL's environment
 
 
