@@ -66,6 +66,11 @@ void Bookkeeper::ReportRuns(const std::vector<Run>& runs) {
   inner_.ReportRuns(corrected);
 }
 
+void Bookkeeper::Finalize() {
+  inner_.Finalize();
+  complete_ = GetOutputStream().flush().good();
+}
+
 // The repetitions of one row arrive together, in the order of measuring, aggregates after them.
 void Bookkeeper::report_drift(const std::vector<Run>& runs) {
   std::vector<double> seconds;

@@ -25,13 +25,17 @@ class Bookkeeper final : public benchmark::BenchmarkReporter {
 
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
-  void Finalize() override { inner_.Finalize(); }
+  void Finalize() override;
+
+  /// Whether all of it was reported, and the stream took it.
+  [[nodiscard]] bool complete() const { return complete_; }
 
  private:
   static void report_drift(const std::vector<Run>& runs);
 
   benchmark::BenchmarkReporter& inner_;
   Ledger* ledger_;
+  bool complete_ = false;
 };
 
 /// Says nothing but why a row was not measured, and that on stderr.

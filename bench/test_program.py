@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = os.environ.get("BENCH", str(ROOT / "build/ci/bench"))
 FAST = "--benchmark_min_time=0.01"
+IKJ = ("--n=17", "--benchmark_filter=CPU/Ikj/")
 NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent/"}
 ACCURACY = "--accuracy=SGEMM/(CPU/Packed|GPU/(Naive|Tile16))/"
 CONTEXT_KEYS = """suite_version git_sha git_dirty build_type compiler cxx_flags benchmark_version
@@ -92,11 +93,17 @@ def test_filters_select_what_they_say(pattern, expected):
         ("--n=many", "many"),
         ("--n=1000000000", "1000000000"),
         ("--n=256,x", "x"),
+        ("--n=0x10", "0x10"),
+        ("--n=", "--n= needs a value"),
+        ("--device=", "--device= needs a value"),
         ("--threads=0", "--threads"),
         ("--cache=warm", "--cache"),
         ("--explain=Tile(", "no regular expression"),
         ("--accuracy=Tile(", "no regular expression"),
-        ("--budget=-1", "--budget"),
+        ("--budget=-1", "no number of seconds"),
+        ("--budget=nan", "no number of seconds"),
+        ("--budget=inf", "no number of seconds"),
+        ("--budget=1,5", "no number of seconds"),
         ("--device=nonsense", "there are:"),
         ("--kernels=/nonexistent", "/nonexistent"),
         ("--batch=0", "--batch"),
@@ -108,6 +115,8 @@ def test_filters_select_what_they_say(pattern, expected):
         ("--benchmark_out_format=xml", "expected one of"),
         ("--benchmark_out=/nonexistent/x.json", "cannot be written"),
         ("--benchmark_out=/tmp", "is a folder"),
+        ("--benchmark_repetitions=0", "whole number from 1"),
+        ("--benchmark_repetitions=x", "whole number from 1"),
     ],
 )
 def test_bad_usage_is_one_sentence_and_code_2(flag, words):
@@ -117,17 +126,51 @@ def test_bad_usage_is_one_sentence_and_code_2(flag, words):
     assert done.stdout == ""
 
 
+def test_an_empty_value_does_not_swallow_the_next_flag():
+    done = bench("--threads=", "--benchmark_list_tests")
+    assert done.returncode == 2 and "--threads= needs a value" in done.stderr
+
+
+def test_numbers_are_decimal():
+    listed = bench("--benchmark_list_tests", "--n=010", "--benchmark_filter=CPU/Ikj/").stdout
+    assert listed.split() == ["SGEMM/CPU/Ikj/n:10/real_time"]
+
+
+@pytest.mark.parametrize("flag", ["--bogus", "foo", "--benchmark_bogus"])
+def test_no_mode_ignores_what_it_does_not_know(flag):
+    for mode in ("--list_devices", "--selftest", "--benchmark_list_tests"):
+        done = bench(mode, flag)
+        assert done.returncode == 2 and flag in done.stderr
+
+
 def test_help_names_our_flags():
     done = bench("--help")
     assert done.returncode == 0
+    assert re.search(r"--n .*\b256,512,1024,2048\b", done.stdout)
     for flag in ("--device", "--list_devices", "--n", "--threads", "--budget", "--kernels"):
         assert flag in done.stdout
 
 
-def test_a_filter_that_matches_nothing_is_code_1_and_leaves_no_file(tmp_path):
-    found, done = rows(tmp_path, "--benchmark_filter=Nope")
-    assert done.returncode == 1 and "matches no row" in done.stderr
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--benchmark_filter=Nope"], "--benchmark_filter=Nope matches no row;"),
+        (["--explain=Nope"], "--explain=Nope matches no kernel; only a device's kernels"),
+        (["--explain=CPU"], "--explain=CPU matches no kernel; only a device's kernels"),
+        (["--accuracy=Nope"], "--accuracy=Nope matches no row;"),
+        (
+            ["--accuracy", "--benchmark_filter=Nope"],
+            "--accuracy=all matches no row that --benchmark_filter=Nope lets through;",
+        ),
+    ],
+    ids=str,
+)
+def test_flags_that_match_nothing_are_named_with_code_1_and_leave_no_file(tmp_path, flags, words):
+    found, done = rows(tmp_path, *flags)
+    assert done.returncode == 1 and words in done.stderr and done.stdout == ""
     assert list(tmp_path.iterdir()) == [] and not found
+    listed = bench("--benchmark_list_tests", *flags)
+    assert listed.returncode == 1 and words in listed.stderr
 
 
 @pytest.mark.parametrize("form", ["0.01", "0.01s"])
@@ -137,6 +180,49 @@ def test_min_time_is_taken_in_both_forms(form):
 
 
 # Where the results go
+
+
+@pytest.mark.parametrize(
+    "flag", ["--bogus", "--device=bogus", "--peers=bogus", "--selftest", "--benchmark_list_tests"]
+)
+def test_a_run_that_measures_nothing_leaves_no_file(tmp_path, flag):
+    bench(flag, f"--benchmark_out={tmp_path / 'x.json'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("nowhere/x.json")
+    for path in (pipe, link):
+        done = bench(FAST, *IKJ, f"--benchmark_out={path}")
+        assert done.returncode == 2 and "is no regular file" in done.stderr
+    assert pipe.is_fifo() and link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, pipe]
+
+
+def test_a_link_stays_and_its_target_gets_the_results(tmp_path):
+    target = tmp_path / "data" / "real.json"
+    target.parent.mkdir()
+    target.write_text("old")
+    (tmp_path / "run.json").symlink_to("data/real.json")
+    found, done = rows(tmp_path, *IKJ)
+    assert done.returncode == 0 and len(found) == 1
+    assert (tmp_path / "run.json").is_symlink() and "Ikj" in target.read_text()
+
+
+def test_a_full_disk_is_no_result(tmp_path):
+    (tmp_path / "run.json").write_text("the last result")
+    (tmp_path / "run.json.partial").symlink_to("/dev/full")
+    done = bench(FAST, *IKJ, f"--benchmark_out={tmp_path / 'run.json'}")
+    assert done.returncode == 1 and "run.json.partial" in done.stderr
+    assert (tmp_path / "run.json").read_text() == "the last result"
+    for flags in (IKJ, ["--benchmark_list_tests"], ["--help"], ["--list_devices"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [BENCH, FAST, *flags], stdout=full, stderr=subprocess.PIPE, check=False
+            )
+        assert done.returncode == 1 and b"written to its end" in done.stderr
 
 
 def test_bench_sh_runs_where_its_caller_is(tmp_path):
@@ -284,10 +370,12 @@ def test_too_long_a_case_is_skipped_with_its_prediction(tmp_path):
     )
 
 
-def test_sigterm_leaves_no_half_result_under_the_real_name(tmp_path):
+@pytest.mark.parametrize("to_file", [True, False])
+def test_sigterm_leaves_no_half_result_under_the_real_name(tmp_path, to_file):
     out = tmp_path / "x.json"
+    flags = [f"--benchmark_out={out}"] if to_file else []
     process = subprocess.Popen(
-        [BENCH, f"--benchmark_out={out}", "--benchmark_min_time=1"],
+        [BENCH, "--benchmark_min_time=1", *flags],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -298,7 +386,21 @@ def test_sigterm_leaves_no_half_result_under_the_real_name(tmp_path):
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGTERM
     assert "interrupted" in stderr
-    assert not out.exists() and (tmp_path / "x.json.partial").exists()
+    assert (f"stays in {out}.partial" in stderr) == ("partial" in stderr) == to_file
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json.partial"] * to_file
+
+
+def test_sigterm_before_the_first_device_was_asked_says_so(tmp_path):
+    vendor = tmp_path / "slow.icd"  # the loader waits for somebody to write into it
+    os.mkfifo(vendor)
+    process = subprocess.Popen(
+        [BENCH], stderr=subprocess.PIPE, env={**os.environ, "OCL_ICD_VENDORS": f"{tmp_path}/"}
+    )
+    with vendor.open("wb"):  # waits for the program in its turn
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert stderr == b"\nbench: interrupted\n"
 
 
 def test_progress_appears_on_a_terminal_only():
@@ -308,6 +410,23 @@ def test_progress_appears_on_a_terminal_only():
     os.close(theirs)
     assert "[1/1] SGEMM/CPU/Ikj/n:17/real_time" in os.read(ours, 65536).decode()
     assert "[1/1]" not in bench(*flags[1:]).stderr
+
+
+def on_a_terminal(*flags, env=None):
+    """What the program shows where its results go to a terminal."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", **(env or {})}
+    subprocess.run(
+        [BENCH, FAST, *flags], stdout=theirs, stderr=subprocess.DEVNULL, env=env, check=True
+    )
+    os.close(theirs)
+    return os.read(ours, 65536).decode()
+
+
+def test_no_color_is_respected():
+    assert "\033[" in on_a_terminal(*IKJ, env={"NO_COLOR": ""})
+    assert "\033[" not in on_a_terminal(*IKJ, env={"NO_COLOR": "1"})
+    assert "\033[" in on_a_terminal(*IKJ, "--benchmark_color=true", env={"NO_COLOR": "1"})
 
 
 def test_the_console_calls_a_skipped_row_skipped():
@@ -328,6 +447,8 @@ def test_without_opencl_the_cpu_rows_run(tmp_path):
     for flag, code in (("--list_devices", 1), ("--device=0", 2), ("--benchmark_filter=GPU", 1)):
         done = bench(flag, env=NO_OPENCL)
         assert done.returncode == code and "no platform; install pocl-opencl-icd" in done.stderr
+    done = bench("--explain", env=NO_OPENCL)
+    assert done.returncode == 1 and "--explain=all matches no kernel, because" in done.stderr
 
 
 @pytest.mark.parametrize(
