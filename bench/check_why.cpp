@@ -3,6 +3,7 @@
 #include "bench/conditions.hpp"
 #include "bench/explain.hpp"
 #include "bench/facts.hpp"
+#include "bench/forecast.hpp"
 #include "bench/peaks.hpp"
 #include "bench/reporting.hpp"
 #include "bench/roofline.hpp"
@@ -14,7 +15,10 @@
 
 #include <cmath>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 namespace {
 
@@ -41,6 +45,8 @@ TEST(Roofline, AnImpossibleTimeIsMarkedAndACacheIsNamed) {
   EXPECT_EQ(bench::remark(kProduct, kRoofs, 1.95e-3), "");  // within the slack of two measurements
   EXPECT_TRUE(bench::remark(kProduct, kRoofs, 1e-3).starts_with("suspicious: 2000 GFLOP/s"));
   EXPECT_TRUE(bench::remark({2e6, 4e6}, kRoofs, 2e-5).starts_with("cache: 200 GB/s"));
+  const Roofs small_cache{1e12, 1e11, 5e5};
+  EXPECT_TRUE(bench::remark({2e6, 4e6}, small_cache, 2e-5).starts_with("reads: 200 GB/s"));
   EXPECT_EQ(bench::remark(kProduct, {}, 1e-9), "");  // nothing is known, nothing is said
 }
 
@@ -98,6 +104,11 @@ TEST(Resources, SlicesOwnTheSameTile) {
     v.defines = other;
     EXPECT_EQ(bench::geometry_of_a_slice(v).wg_x, 256U) << other;
   }
+}
+
+TEST(Resources, OneByteOfLocalMemoryIsNone) {
+  EXPECT_EQ(gpu::local_memory(1), 0U);  // what NVIDIA reports for a kernel without any
+  EXPECT_EQ(gpu::local_memory(2048), 2048U);
 }
 
 TEST(Resources, ResidentGroups) {
@@ -202,6 +213,20 @@ TEST_F(Explained, MatrixUnitsAreNotHeldToTheVectorRoof) {
   EXPECT_NE(at(3e-3).bound, Bound::kMultiplyAdds);
 }
 
+TEST_F(Explained, ARowThatRunsAnothersKernelSaysBoth) {
+  facts.seconds = 10e-3;
+  facts.row = "SGEMM/GPU/Tuned";
+  const std::string table = bench::explanation_table({&facts, 1}, roofs);
+  EXPECT_NE(table.find("SGEMM/GPU/Tuned (Tile16) "), std::string::npos);
+}
+
+TEST_F(Explained, MoreThanAllOfTheTimeSpeaksAgainstTheRoof) {
+  facts.loads = 0.25;
+  EXPECT_NE(at(1e-3).evidence.find("200 % of the time at the measured rate: the roof is too low"),
+            std::string::npos);
+  EXPECT_EQ(at(3e-3).evidence.find("too low"), std::string::npos);
+}
+
 TEST_F(Explained, TheTableHasALineForEachKernel) {
   facts.seconds = 10e-3;
   const std::vector<bench::KernelFacts> all(3, facts);
@@ -211,6 +236,42 @@ TEST_F(Explained, TheTableHasALineForEachKernel) {
        at = table.find("SGEMM/GPU/Tile16", at + 1))
     ++lines;
   EXPECT_EQ(lines, 3U);
+}
+
+// Times of one product of SGEMM/GPU/X by size, and at which sizes they were asked for.
+struct Prober {
+  std::map<std::size_t, double> seconds;
+  std::vector<std::size_t> asked;
+
+  bench::Forecast::Probe probe() {
+    return [this](std::size_t n) -> std::optional<double> {
+      asked.push_back(n);
+      return seconds.contains(n) ? std::optional(seconds[n]) : std::nullopt;
+    };
+  }
+};
+
+TEST(Forecast, ScalesTheTimeOfASmallerProduct) {
+  Prober prober{{{128, 0.01}}, {}};
+  bench::Forecast forecast(5);
+  forecast.allow("SGEMM/GPU/X", 512, 3, prober.probe());  // 64 times as long: 1.9 s
+  EXPECT_THROW(forecast.allow("SGEMM/GPU/X", 512, 22, prober.probe()), bench::OverBudget);
+  forecast.note("SGEMM/GPU/X", 512, 0.1);
+  forecast.allow("SGEMM/GPU/X", 1024, 3, prober.probe());  // 8 times 0.1 s
+  EXPECT_EQ(prober.asked, (std::vector<std::size_t>{128, 256}));
+}
+
+TEST(Forecast, WhatSmallProductsLeaveIdlePredictsNothing) {
+  Prober prober{{{128, 0.05}, {256, 0.05}, {512, 0.06}}, {}};
+  bench::Forecast(5).allow("SGEMM/GPU/X", 1024, 3, prober.probe());
+  EXPECT_EQ(prober.asked, (std::vector<std::size_t>{128, 256, 512}));
+}
+
+TEST(Forecast, WhereNothingCanBeTriedNothingIsRefused) {
+  Prober prober;
+  bench::Forecast(1).allow("SGEMM/GPU/X", 1024, 3, prober.probe());
+  bench::Forecast(0).allow("SGEMM/GPU/X", 65536, 1e9, prober.probe());  // no limit, no question
+  EXPECT_EQ(prober.asked, std::vector<std::size_t>{128});
 }
 
 TEST(Rotation, CopiesDisplaceTheCacheThreeTimes) {

@@ -14,7 +14,8 @@ constexpr double kDecides = 0.5;  // share of the time from which a roof is the 
 constexpr double kIdle = 0.75;    // share of the units at work below which the idle ones are
 
 // Loads that would take longer than the kernel, by more than two measurements differ, were counted
-// too high: work-items in step that read the same word may share one load.
+// too high: work-items in step that read the same word may share one load. Of other roofs it says
+// that they were taken while the machine was busy.
 constexpr double kShared = 1.1;
 
 // A candidate: how long the work takes at least under this roof.
@@ -71,6 +72,11 @@ std::string private_evidence(const KernelFacts& f) {
                      f.work_group, bytes * f.work_group >> 10U);
 }
 
+std::string title(const KernelFacts& f) {
+  if (f.row.empty() || f.row == f.variant) return f.variant;
+  return fmt::format("{} ({})", f.row, f.variant.substr(f.variant.rfind('/') + 1));
+}
+
 std::string optional(const std::optional<std::size_t>& value) {
   return value ? std::to_string(*value) : "-";
 }
@@ -83,7 +89,7 @@ std::string line(const KernelFacts& f, const DeviceRoofs& d, std::size_t width) 
   return fmt::format(
       "{:<{}} {:>6} {:>10.3f} {:>6.1f} {:>5} {:>8} {:>7} {:>6} {:>6} {:>6} {:>8.4g} {:>7}  "
       "{:<14} {}\n",
-      f.variant, width, f.n, f.seconds * 1e3, percent_of_roof(f.work, roofs, f.seconds),
+      title(f), width, f.n, f.seconds * 1e3, percent_of_roof(f.work, roofs, f.seconds),
       optional(r.registers), r.private_bytes, r.local_bytes, optional(r.stack_bytes),
       optional(r.spill_bytes), f.loads > 0 ? fmt::format("{:.3g}", f.loads) : "-",
       f.groups_per_unit, f.waves ? fmt::format("{:.3g}", *f.waves) : "-", name(why.bound),
@@ -117,8 +123,9 @@ std::string name(Bound bound) {
 Explanation explain(const KernelFacts& f, const DeviceRoofs& d) {
   const auto [bound, least] = highest(f, d);
   const double share = f.seconds > 0 ? least / f.seconds : 0;
-  const std::string roof = fmt::format("{} take at least {:.0f} % of the time at the measured rate",
-                                       amount(bound, f), 100 * share);
+  const std::string roof =
+      fmt::format("{} take at least {:.0f} % of the time at the measured rate{}", amount(bound, f),
+                  100 * share, share > kShared ? ": the roof is too low" : "");
   const std::string array = outside_registers(f) > 0 ? "; " + private_evidence(f) : "";
   if (share >= kDecides) return {bound, share, roof + array};
   const std::string rest =
@@ -141,7 +148,7 @@ Explanation explain(const KernelFacts& f, const DeviceRoofs& d) {
 
 std::string explanation_table(std::span<const KernelFacts> kernels, const DeviceRoofs& d) {
   std::size_t width = 0;
-  for (const KernelFacts& f : kernels) width = std::max(width, f.variant.size());
+  for (const KernelFacts& f : kernels) width = std::max(width, title(f).size());
   std::string text = fmt::format(
       "measured roofs: {:.0f} GFLOP/s of multiply-adds, {:.0f} GB/s of copy, {:.0f} GB/s from "
       "local memory, {:.1f} us a launch\n\n",

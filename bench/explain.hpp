@@ -20,7 +20,8 @@ struct DeviceRoofs {
 
 /// One measured kernel.
 struct KernelFacts {
-  std::string variant;  // "SGEMM/GPU/Tile16"
+  std::string variant;  // whose kernel it is: "SGEMM/GPU/Tile16"
+  std::string row;      // what ran it, where that is another one: "SGEMM/GPU/Tuned"
   std::size_t n = 0;
   double seconds = 0;
   Work work;

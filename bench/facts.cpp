@@ -41,6 +41,7 @@ KernelFacts kernel_facts(gpu::Session& session, const gpu::Variant& variant, std
   f.seconds = seconds;
   f.work = {flops(shape), bytes(shape)};
   f.resources = session.inspect(variant, shape);
+  f.resources.local_bytes = gpu::local_memory(f.resources.local_bytes);
   f.loads = on_matrix_units(variant.name) ? 0 : gpu::loads_per_multiply_add(slice);
   f.cpu = session.info().type == "CPU";
   f.work_group = geometry.wg_x * geometry.wg_y;

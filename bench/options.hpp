@@ -24,7 +24,7 @@ struct Options {
   std::optional<std::string> accuracy;  // names of rows whose errors are wanted, likewise
   std::vector<std::size_t> sizes{256, 512, 1024, 2048};
   int threads = 0;
-  double budget = 3;               // seconds that one row may take; 0: no limit
+  double budget = 8;               // seconds that one row may take; 0: no limit
   int batch = 1;                   // launches between the two stamps of a kernel's time
   std::vector<std::string> peers;  // libraries, by name or path
   std::string tuned;               // table of tuned kernels; empty: the built-in one

@@ -20,6 +20,7 @@ struct Work {
 struct Roofs {
   double flops = 0;  // multiply-adds in registers, each two operations
   double bytes = 0;  // copy of more than any cache holds, read and written bytes both counted
+  double cache = 0;  // not a rate: bytes of the last-level cache; 0: not known
 };
 
 /// The least time in seconds under both roofs; 0 where no roof is known.
@@ -32,8 +33,12 @@ double percent_of_roof(const Work& work, const Roofs& roofs, double seconds);
 /// vector registers does not bound. By the words of its name: they say all its ideas.
 bool on_matrix_units(std::string_view name);
 
-/// What the figures of a row say against it, for its label: "suspicious: …" where it is faster than
-/// the machine can be, "cache: …" where its bytes come faster than memory gives them; else empty.
+/// Whether the row is faster than the peak, by more than two measurements differ.
+bool beats_peak(const Work& work, const Roofs& roofs, double seconds);
+
+/// What the figures of a row say against it, for its label: "suspicious: …" where it beats the
+/// peak, "cache: …" where its bytes come faster than a copy in memory gives them, "reads: …" where
+/// no cache could hold them, so that memory is faster read than copied; else empty.
 std::string remark(const Work& work, const Roofs& roofs, double seconds);
 
 }  // namespace bench

@@ -23,19 +23,10 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// A row costs at least three products: the proof, the warm-up, one that is timed.
-constexpr double kLeastProducts = 3;
-constexpr std::size_t kProbe = 128;
-constexpr double kWarmUpSeconds = 0.02;
 // Making one takes some 100 us on a device: half a second before a row of cold caches begins.
 constexpr std::size_t kMostCopies = 4096;
-// Below this the overhead of a launch fills the wall time, which then says nothing of the event.
-constexpr double kWallCheckNs = 1e6;
 
 struct WrongResult : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-struct OverBudget : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -55,16 +46,8 @@ void set_counters(benchmark::State& state, const Work& work) {
   state.counters[kLaunches] = 0;
 }
 
-// Runs until caches, clocks and compilers have settled. Mean wall time of a run.
-template <class Run>
-double warm_up(const Run& run) {
-  const auto begin = Clock::now();
-  double runs = 0;
-  do {
-    run();
-    ++runs;
-  } while (seconds_since(begin) < kWarmUpSeconds);
-  return seconds_since(begin) / runs;
+std::string joined(const std::string& one, const std::string& other) {
+  return one.empty() || other.empty() ? one + other : one + "; " + other;
 }
 
 std::string row_name(const std::string& family, std::size_t n, bool by_events) {
@@ -77,6 +60,11 @@ Work work_of(const Row& row) {
 }
 
 }  // namespace
+
+double Problem::bytes(const Shape& s) {
+  const double operands = static_cast<double>(s.a_size() + s.b_size() + s.c_size());
+  return sizeof(float) * (2 * operands + static_cast<double>(s.c_size()));
+}
 
 Problem::Problem(const Shape& shape)
     : exact(make_operands(shape, Values::kIntegers)),
@@ -91,7 +79,8 @@ Suite::Suite(const Options& options, std::vector<Case> cases, Machine machine)
     : options_(options),
       cases_(std::move(cases)),
       ceilings_(ceilings(options.threads)),
-      machine_(std::move(machine)) {}
+      machine_(std::move(machine)),
+      forecast_(options.budget) {}
 
 void Suite::register_rows(bool gpu) {
   for (const Ceiling& row : ceilings_)
@@ -145,10 +134,9 @@ void Suite::measure(benchmark::State& state, const Row& row) {
       runner_->read_output(data.timed);
       return 0.0;
     };
-    const double seconds = row.by_events()
-                               ? time_kernel(state, run, batch)
-                               : time_host(state, row.end_to_end ? transfer_and_run : run);
-    hold_against_the_roof(state, row, seconds);
+    const Timed timed = row.by_events() ? time_kernel(state, run, batch, options_.min_time)
+                                        : time_host(state, row.end_to_end ? transfer_and_run : run);
+    hold_against_the_roof(state, row, timed);
     if (options_.accuracy) weigh(row, data);
   });
 }
@@ -158,7 +146,9 @@ void Suite::measure(benchmark::State& state, const Ceiling& row) {
   at_the_edge(state, [&] {
     set_stage(row);
     set_counters(state, {peak_.flops, peak_.bytes});
-    row.by_events ? time_kernel(state, peak_.run, 1) : time_host(state, peak_.run);
+    const Timed timed = row.by_events ? time_kernel(state, peak_.run, 1, options_.min_time)
+                                      : time_host(state, peak_.run);
+    if (!timed.doubt.empty()) state.SetLabel(timed.doubt);
   });
 }
 
@@ -184,6 +174,8 @@ void Suite::at_the_edge(benchmark::State& state, const std::function<void()>& me
     runner_.reset();
     peak_ = {};
     machine_.session->reset();  // NVIDIA: every later call of this context fails
+  } catch (const std::bad_alloc&) {
+    fail_with_reason(state, "the host has no memory left for it; choose a smaller n");
   } catch (const std::exception& error) {
     fail_with_reason(state, error.what());
   }
@@ -210,7 +202,8 @@ void Suite::set_stage(const Row& row) {
     runner_->write_inputs(data.timed);
     runner_->write_output(data.timed);
   }
-  seconds_[row.subject->variant][row.n] = warm_up([this] { runner_->run(1); });
+  forecast_.note(row.subject->variant, row.n,
+                 warm_up([this] { return runner_->run(1).value_or(0); }));
 }
 
 void Suite::rotate(const Row& row, const Problem& data) {
@@ -242,23 +235,26 @@ void Suite::set_stage(const Ceiling& row) {
   if (!fault.empty()) throw WrongResult(fault);
 }
 
-// A row that beats its roof is measured against a fresh one before it is called impossible: the
-// machine may have been busy when the roof was taken.
-void Suite::hold_against_the_roof(benchmark::State& state, const Row& row, double seconds) {
+// A row that beats its roof is measured against a fresh one, once, before it is called impossible:
+// the machine may have been busy when the roof was taken.
+void Suite::hold_against_the_roof(benchmark::State& state, const Row& row, const Timed& timed) {
   const bool on_device = row.subject->on_device;
-  if (row.by_events()) note(row, seconds);
-  Roofs roofs = roofs_.roofs(machine_, on_device);
-  const Work work = work_of(row);
+  if (row.by_events()) note(row, timed.seconds);
   const auto kernel = kernel_of(row);
-  if (on_matrix_units(kernel ? kernel->name : row.subject->variant)) roofs.flops = 0;
-  if (!remark(work, roofs, seconds).empty()) {
-    const double flops = roofs.flops;
-    roofs = roofs_.again(machine_, on_device);
-    if (flops == 0) roofs.flops = 0;
-  }
-  state.counters["% of roof"] = percent_of_roof(work, roofs, seconds);
-  const std::string label = remark(work, roofs, seconds);
-  if (!label.empty()) state.SetLabel(label);
+  const bool matrix = on_matrix_units(kernel ? kernel->name : row.subject->variant);
+  const auto roofs_now = [&](bool again) {
+    Roofs roofs = again ? roofs_.again(machine_, on_device) : roofs_.roofs(machine_, on_device);
+    if (matrix) roofs.flops = 0;
+    roofs.cache = static_cast<double>(machine_.last_level_cache(on_device));
+    return roofs;
+  };
+  const Work work = work_of(row);
+  Roofs roofs = roofs_now(false);
+  if (beats_peak(work, roofs, timed.seconds) && held_again_.insert(row.name()).second)
+    roofs = roofs_now(true);
+  state.counters["% of roof"] = percent_of_roof(work, roofs, timed.seconds);
+  const std::string remark = bench::remark(work, roofs, timed.seconds);
+  if (const std::string label = joined(timed.doubt, remark); !label.empty()) state.SetLabel(label);
 }
 
 // What runs on the device; none for peers and for the CPU.
@@ -277,8 +273,10 @@ void Suite::note(const Row& row, double seconds) {
 std::string Suite::explanation() {
   std::vector<KernelFacts> facts;
   for (const auto& [row, seconds] : kernel_seconds_) {
-    if (const auto variant = kernel_of(row))
-      facts.push_back(kernel_facts(*machine_.session, *variant, row.n, seconds));
+    const auto variant = kernel_of(row);
+    if (!variant) continue;
+    facts.push_back(kernel_facts(*machine_.session, *variant, row.n, seconds));
+    facts.back().row = row.subject->variant;
   }
   return explanation_table(facts, device_roofs(machine_, roofs_.roofs(machine_, true)));
 }
@@ -318,37 +316,14 @@ void Suite::prove(const Row& row, Runner& runner, Problem& data) {
   if (!verdict.empty()) throw WrongResult(verdict);
 }
 
-// The prediction scales the time at the largest smaller n by the number of operations. Where that
-// is too long, twice that n is tried, as long as the budget allows it: what small products leave
-// idle of a device is no measure of it.
+// A row costs at least the proof, the warm-up and a run that is timed.
 void Suite::refuse_if_too_long(const Row& row) {
-  if (options_.budget == 0 || row.n <= kProbe) return;
-  const Case& subject = *row.subject;
-  auto& known = seconds_[subject.variant];
-  if (known.contains(row.n)) return;
-  const auto above = known.lower_bound(row.n);
-  std::size_t at = above == known.begin() ? kProbe : std::prev(above)->first;
-  if (!known.contains(at)) known[at] = probe(subject, at);
-  const Op op = op_of(subject.variant);
-  const auto predicted = [&](std::size_t n) {
-    return known[at] * flops(square(op, n)) / flops(square(op, at));
-  };
-  const auto allowed = [&](std::size_t n) {
-    return predicted(n) * kLeastProducts <= options_.budget;
-  };
-  while (!allowed(row.n) && 2 * at < row.n && allowed(2 * at)) {
-    const double seconds = probe(subject, 2 * at);
-    at *= 2;
-    known[at] = seconds;
-  }
-  if (allowed(row.n)) return;
-  throw OverBudget(fmt::format(
-      "predicted {:.1f} s a product, {:.0f} s for the row, from {:.4g} s at n = {}; --budget={} "
-      "allows less (--budget=0 runs everything)",
-      predicted(row.n), predicted(row.n) * kLeastProducts, known[at], at, options_.budget));
+  const double products = 2 + (row.by_events() ? options_.batch : 1);
+  forecast_.allow(row.subject->variant, row.n, products,
+                  [&](std::size_t n) { return probe(*row.subject, n); });
 }
 
-double Suite::probe(const Case& subject, std::size_t n) {
+std::optional<double> Suite::probe(const Case& subject, std::size_t n) try {
   const Op op = op_of(subject.variant);
   const auto runner = subject.prepare(machine_, square(op, n));
   Problem& data = problem(op, n);
@@ -358,53 +333,19 @@ double Suite::probe(const Case& subject, std::size_t n) {
   const auto begin = Clock::now();
   runner->run(1);
   return seconds_since(begin);
-}
-
-// The library counts a row's time by the event clock alone, so a launch that is far shorter than
-// its overhead would be repeated for minutes. Once the wall time of this call is used up, the
-// remaining iterations are credited with the mean of those that ran, and the counter tells the
-// reporter how many did: mean and iterations in the results are those of real launches.
-double Suite::time_kernel(benchmark::State& state, const Run& run, int batch) const {
-  const double most_wall = std::max(1.0, 5 * options_.min_time);
-  const auto begin = Clock::now();
-  benchmark::IterationCount launches = 0;
-  benchmark::IterationCount credited = 1;  // iterations that the next turn of the loop stands for
-  double sum = 0;
-  double wall = 0;
-  while (state.KeepRunningBatch(credited)) {
-    if (credited > 1) {
-      state.SetIterationTime(sum / static_cast<double>(launches) * static_cast<double>(credited));
-      continue;
-    }
-    const double time = run();
-    sum += time;
-    ++launches;
-    state.SetIterationTime(time);
-    wall = seconds_since(begin);
-    if (wall > most_wall)
-      credited = std::max<benchmark::IterationCount>(state.max_iterations - launches, 1);
-  }
-  const auto count = static_cast<double>(launches);
-  state.counters[kLaunches] = count;
-  const double wall_ns = wall / count / batch * 1e9;
-  const std::string why =
-      gpu::doubt(sum / count * 1e9, {.wall_ns = wall_ns > kWallCheckNs ? wall_ns : 0});
-  if (!why.empty()) state.SetLabel("suspicious: " + why);
-  return sum / count;
-}
-
-double Suite::time_host(benchmark::State& state, const Run& run) {
-  const auto begin = Clock::now();
-  benchmark::IterationCount runs = 0;
-  while (state.KeepRunning()) {
-    run();
-    benchmark::ClobberMemory();
-    ++runs;
-  }
-  return seconds_since(begin) / static_cast<double>(std::max<benchmark::IterationCount>(runs, 1));
+} catch (const gpu::Unsupported&) {
+  return std::nullopt;
 }
 
 Problem& Suite::problem(Op op, std::size_t n) {
+  const auto known = problems_.find({op, n});
+  if (known != problems_.end()) return known->second;
+  const double needed = Problem::bytes(square(op, n));
+  const auto free = static_cast<double>(cpu::free_memory());
+  if (needed > free)
+    throw gpu::Unsupported(
+        fmt::format("its operands take {:.1f} GB of the host's memory, {:.1f} GB are free",
+                    needed * 1e-9, free * 1e-9));
   return problems_.try_emplace({op, n}, square(op, n)).first->second;
 }
 

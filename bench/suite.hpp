@@ -3,8 +3,10 @@
 
 #include "bench/accuracy.hpp"
 #include "bench/cases.hpp"
+#include "bench/forecast.hpp"
 #include "bench/options.hpp"
 #include "bench/peaks.hpp"
+#include "bench/timing.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -13,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +24,8 @@ namespace bench {
 /// The data of one (op, n), made once and shared by all variants.
 struct Problem {
   explicit Problem(const Shape& shape);
+  /// What it takes of the host's memory.
+  static double bytes(const Shape& shape);
 
   Operands exact;  // integers, with the result they must have
   std::vector<float> expected;
@@ -56,8 +61,6 @@ class Suite {
   [[nodiscard]] std::string accuracy() const;
 
  private:
-  using Run = std::function<double()>;  // one run, blocking; seconds by the device's clock
-
   [[nodiscard]] bool wanted(const Row& row) const;
   void register_row(const std::string& family, std::size_t n, bool by_events,
                     std::function<void(benchmark::State&)> measure);
@@ -70,12 +73,10 @@ class Suite {
   [[nodiscard]] std::optional<gpu::Variant> kernel_of(const Row& row) const;
   void note(const Row& row, double seconds);
   void weigh(const Row& row, Problem& data);
-  void hold_against_the_roof(benchmark::State& state, const Row& row, double seconds);
+  void hold_against_the_roof(benchmark::State& state, const Row& row, const Timed& timed);
   void prove(const Row& row, Runner& runner, Problem& problem);
   void refuse_if_too_long(const Row& row);
-  double probe(const Case& subject, std::size_t n);
-  double time_kernel(benchmark::State& state, const Run& run, int batch) const;
-  static double time_host(benchmark::State& state, const Run& run);
+  std::optional<double> probe(const Case& subject, std::size_t n);
   Problem& problem(Op op, std::size_t n);
   void report_progress(const std::string& row);
 
@@ -95,7 +96,8 @@ class Suite {
   std::map<std::pair<Op, std::size_t>, Problem> problems_;
   std::map<std::pair<Op, std::size_t>, std::vector<Sample>> samples_;
   std::map<std::pair<std::string, std::size_t>, std::string> verdicts_;  // "" is proven right
-  std::map<std::string, std::map<std::size_t, double>> seconds_;         // wall time of one product
+  Forecast forecast_;
+  std::set<std::string> held_again_;  // rows that beat their peak once
   int selected_rows_ = 0;
   int asked_for_ = 0;
   int started_rows_ = 0;

@@ -3,7 +3,10 @@
 
 #include <sys/mman.h>
 
+#include <fstream>
+#include <limits>
 #include <new>
+#include <string>
 
 namespace cpu {
 
@@ -18,6 +21,14 @@ void* allocate(std::size_t bytes) {
   if (memory == nullptr) throw std::bad_alloc();
   if (unit == kHugePage) madvise(memory, whole, MADV_HUGEPAGE);  // in vain: ordinary pages
   return memory;
+}
+
+std::size_t free_memory() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("MemAvailable:"))  // in kB
+      return std::stoull(line.substr(line.find(':') + 1)) << 10U;
+  return std::numeric_limits<std::size_t>::max();
 }
 
 }  // namespace cpu

@@ -27,6 +27,10 @@ struct Allocator {
   bool operator==(const Allocator&) const = default;
 };
 
+/// Bytes that the system can give without writing others to disk; all there could be where it does
+/// not tell.
+std::size_t free_memory();
+
 using Floats = std::vector<float, Allocator<float>>;
 
 }  // namespace cpu

@@ -67,6 +67,8 @@ Resources parse_log(std::string_view log, std::string_view kernel) {
   return r;
 }
 
+std::size_t local_memory(std::size_t reported) { return reported < sizeof(float) ? 0 : reported; }
+
 double loads_per_multiply_add(const Geometry& g) {
   return 1 / block(g).rows + 1 / block(g).columns;
 }

@@ -20,6 +20,9 @@ struct Resources {
   std::optional<std::size_t> spill_bytes;  // stored to make room for others
 };
 
+/// Bytes of local memory, from what the driver says: NVIDIA's reports one for a kernel without any.
+std::size_t local_memory(std::size_t reported);
+
 /// Registers, stack and spills of `kernel` from the log of NVIDIA's compiler (-cl-nv-verbose).
 Resources parse_log(std::string_view log, std::string_view kernel);
 
