@@ -3,8 +3,9 @@
 
   compare.py benchmarks old.json new.json       two results, folders of launches, or two programs
   compare.py commits main HEAD                  builds both, measures them in turns, compares
-  compare.py within run.json --baseline Eigen   speed-ups inside one run
+  compare.py within run.json --baseline Eigen   speed-ups inside one run; --by n, op, side, …
   compare.py csv run.json -o run.csv            a result as a tidy table
+  compare.py benchmarks bench bench --keep aa   a program against itself: the noise, for --floor aa
 
 A side is a result file, a quoted pattern, a comma list, a folder (each file one launch), - for
 standard input, .gz or not, or a program, which is then launched --launches times, in turns with
@@ -12,7 +13,8 @@ the other side. Words: faster, slower, same (the interval lies inside the margin
 fixed, still failing, missing, new, not comparable.
 
 Exit code: 0 no confirmed regression, 1 regression, or broken or missing in NEW, 2 bad usage or
-unusable input, 3 not comparable, 130 interrupted (what was measured is reported and kept).
+unusable input, 3 not comparable (or no row is), 130 interrupted (what was measured is reported and
+kept).
 "Still failing" is broken in NEW and gives 1: nothing was measured that could be called fine. A gate
 that knows of its broken rows says so with --fail-on slower,broke,missing.
 """
@@ -24,7 +26,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +34,9 @@ from pathlib import Path
 from benchkit import environment, options
 from benchkit.errors import INTERRUPTED, OK, REGRESSION, UserError
 
-FORMATS = ("json", "csv", "markdown", "junit", "html", "annotations")
+IDENTICAL = (
+    "both programs are identical: every difference is noise (--keep DIR stores it as a --floor)"
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -56,19 +60,18 @@ def csv_verb(args: argparse.Namespace) -> int:
 
 
 def within_verb(args: argparse.Namespace) -> int:
-    """Speed-ups of one run's variants over a baseline among them."""
+    """Speed-ups of one run's benchmarks over a baseline among them."""
     from benchkit import within
 
     launches = read(args, args.runs)
-    race = within.race(launches, args.baseline, args.confidence)
+    race = within.race(launches, args.by, args.baseline, args.confidence)
+    if race.left_out:
+        say(f"warning: --baseline finds nothing in {race.left_out} groups; they are left out")
     texts = {"json": within.as_json, "csv": within.as_csv, "markdown": within.markdown}
-    wanted = {
-        getattr(args, kind): text(race) for kind, text in texts.items() if getattr(args, kind)
-    }
-    write_outputs(
-        {**({} if "-" in wanted else {"-": within.terminal(race, *screen(args))}), **wanted},
-        launches,
-    )
+    wanted = {path: text(race) for kind, text in texts.items() if (path := getattr(args, kind))}
+    if "-" not in wanted:
+        wanted["-"] = within.terminal(race, *screen(args))
+    write_outputs(wanted, launches)
     return OK
 
 
@@ -134,37 +137,19 @@ class Side:
 
 def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
     """Launches or reads both sides, judges, reports; the same for every verb."""
-    from benchkit import launching, verdicts
-    from benchkit.reading import select
+    from benchkit import launching
 
-    settings, plan = settings_of(args), launching.Plan(args.launches, args.max_launches)
-    sides, interrupted = [base, new], False
+    judge, interrupted, sides = judge_of(args, base, new), False, (base, new)
     programs = [launching.is_program(side.source) for side in sides]
-
-    def judge(launches: Sequence) -> verdicts.Report:
-        if base.filter or new.filter:
-            name = f"[{base.filter} vs. {new.filter}]"
-            launches = [select(la, s.filter, name) for la, s in zip(launches, sides, strict=True)]
-        return verdicts.judge(*launches, settings, (base.name, new.name))
-
-    def unclear() -> list[str] | None:
-        rows = [v for v in judge(session.balanced()).verdicts if v.word == "unclear"]
-        return None if rows and (base.filter or new.filter) else sorted({v.run_name for v in rows})
-
+    same = all(programs) and launching.identical(base.source, new.source)
+    identical = [IDENTICAL] if same and base.filter == new.filter else []
     if not any(programs):
-        reject_flags(args.flags)
+        reject_flags(args)
     with results_folder(args, any(programs)) as folder:
         if all(programs):
-            if not (base.filter or new.filter) and launching.identical(base.source, new.source):
-                say("warning: both programs are identical: every difference is noise")
-            session = launching.Session(
-                tuple(program_of(side, args) for side in sides),
-                folder,
-                launching.Clock(say),
-                random.Random(args.seed),
-            )
-            session.measure_until(plan, unclear)
-            launches, interrupted = session.balanced(), session.interrupted
+            for warning in identical:
+                say(f"warning: {warning}")
+            launches, interrupted = in_turns(args, sides, folder, judge)
         else:
             launches = [read_or_launch(args, side, folder) for side in sides]
         if interrupted:
@@ -172,11 +157,48 @@ def compare(args: argparse.Namespace, base: Side, new: Side) -> int:
             args.keep = str(folder)
             if not launches[0]:
                 return INTERRUPTED
-        show(args, report := judge(launches), [la for side in launches for la in side])
+        report = judge(launches)
+        report.warnings += identical
+        show(args, report, [la for side in launches for la in side])
     broken = report.count("still failing")
     if broken and "still failing" not in args.fail_on:
         say(f"warning: {broken} benchmarks fail on both sides: nothing is known of their speed")
     return INTERRUPTED if interrupted else report.exit_code(args.fail_on)
+
+
+def judge_of(args: argparse.Namespace, base: Side, new: Side) -> Callable:
+    """The function (launches of BASE, launches of NEW) → Report; what it needs is read now."""
+    from benchkit import verdicts
+    from benchkit.reading import select
+
+    settings, floor, sides = settings_of(args), floor_of(args), (base, new)
+
+    def judge(launches: Sequence) -> verdicts.Report:
+        if base.filter or new.filter:
+            name = f"[{base.filter} vs. {new.filter}]"
+            launches = [select(la, s.filter, name) for la, s in zip(launches, sides, strict=True)]
+        return verdicts.judge(*launches, settings, (base.name, new.name), floor)
+
+    return judge
+
+
+def in_turns(
+    args: argparse.Namespace, sides: Sequence[Side], folder: Path, judge: Callable
+) -> tuple[Sequence, bool]:
+    """The launches of two programs that take turns, and whether Ctrl-C ended them early."""
+    from benchkit import launching
+
+    programs = tuple(program_of(side, args) for side in sides)
+    session = launching.Session(programs, folder, launching.Clock(say), random.Random(args.seed))
+
+    def unclear() -> list[str] | None:
+        rows = judge(session.balanced()).verdicts
+        rows = [v for v in rows if v.word == "unclear" and not v.held_back]
+        filtered = any(side.filter for side in sides)
+        return None if rows and filtered else sorted({v.run_name for v in rows})
+
+    session.measure_until(launching.Plan(args.launches, args.max_launches), unclear)
+    return session.balanced(), session.interrupted
 
 
 def read_or_launch(args: argparse.Namespace, side: Side, folder: Path) -> list:
@@ -188,12 +210,23 @@ def read_or_launch(args: argparse.Namespace, side: Side, folder: Path) -> list:
     return read(args, [side.source])
 
 
-def reject_flags(flags: Sequence[str]) -> None:
+def reject_flags(args: argparse.Namespace) -> None:
     """Without a program, flags of Google Benchmark have no effect and others are mistakes."""
-    if unknown := [flag for flag in flags if not flag.startswith("--benchmark_")]:
+    if unknown := [flag for flag in args.flags if not flag.startswith("--benchmark_")]:
         raise UserError(f"unknown option {unknown[0]} (see --help)")
-    if flags:
-        say(f"warning: {' '.join(flags)} has no effect on results that are read from files")
+    if useless := [*args.flags, *(["--keep"] if args.keep else [])]:
+        say(f"warning: {' '.join(useless)} has no effect on results that are read from files")
+
+
+def floor_of(args: argparse.Namespace):
+    """The stored launches of one program against itself, if the command line names them."""
+    from benchkit import floors
+
+    if args.floor is None:
+        return None
+    if args.verb in ("filters", "benchmarksfiltered"):
+        raise UserError(f"--floor: the sides of '{args.verb}' are different benchmarks")
+    return floors.of(read(args, [args.floor]))
 
 
 def program_of(side: Side, args: argparse.Namespace):
@@ -260,20 +293,24 @@ def read(args: argparse.Namespace, sources: Sequence[str]) -> list:
 
 def show(args: argparse.Namespace, report, launches: Sequence) -> None:
     """The report in every form asked for, and on the terminal unless one of them goes there."""
-    from benchkit import page, rendering
+    from benchkit import page, records, rendering
 
     shown = report.verdicts
     if args.only_changed:
-        shown = [v for v in shown if v.word not in ("same", "unclear")]
+        shown = [v for v in shown if v.word not in ("same", "unclear") or v.held_back]
     forms = {
-        "json": rendering.as_json,
-        "csv": rendering.as_csv,
+        "json": records.as_json,
+        "csv": records.as_csv,
         "markdown": rendering.markdown,
         "junit": lambda r, s: rendering.junit(r, s, args.fail_on),
         "html": page.html,
         "annotations": lambda r, s: rendering.annotations(r, s, args.fail_on),
     }
-    wanted = {path: forms[kind](report, shown) for kind in FORMATS if (path := getattr(args, kind))}
+    wanted = {
+        path: forms[kind](report, shown)
+        for kind in options.FORMATS
+        if (path := getattr(args, kind))
+    }
     if "-" not in wanted:
         wanted["-"] = rendering.terminal(report, shown, *screen(args))
     write_outputs(wanted, launches)

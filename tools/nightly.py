@@ -5,6 +5,8 @@
   nightly.py --config night.toml          the rows, sizes, devices and peers of a file
   nightly.py --commits v1..main           older commits, one night each (those without one yet)
   nightly.py --check                      measures nothing, checks the history only
+  nightly.py --prune 90                   says what packing nights older than 90 days would save;
+                                          with --yes packs their raw files (gz, nothing is lost)
 
 A night is N launches (default 10) of every family of rows, CPU and OpenCL apart, in
 results/<machine>/<date>_<sha8>/: one JSON a launch and night.jsonl, what happened. A killed night
@@ -12,6 +14,7 @@ goes on where it stopped. The configuration, every key optional:
 
   machine = "laptop"            # the folder; default: the host's name
   launches = 10
+  extra = 5                     # more launches, of unclear rows alone; default: half, 0: none
   limit = 3600                  # seconds a launch may take
   reference = "^Peak/"          # rows that tell a slower machine from slower code
   build = "cmake --preset release && cmake --build --preset release --target bench"
@@ -24,10 +27,11 @@ goes on where it stopped. The configuration, every key optional:
   peers = ["libclblast.so.1"]   # --peers
   flags = ["--budget=10"]       # any others
 
-Exit code: 0 measured, no confirmed regression · 1 a confirmed regression of the code (three nights;
-not acknowledged in results/acknowledged.toml, not explained by a reference row) · 2 bad usage or
-configuration · 3 another night is running · 4 some launches lost · 5 did not build · 6 no rows ·
-7 all skipped · 130 interrupted. A regression goes before 4.
+Exit code: 0 measured, no confirmed regression · 1 a confirmed regression of the code (three nights
+or more, until it is sure among all series; not acknowledged in results/acknowledged.toml, not
+explained by a reference row) · 2 bad usage or configuration · 3 another night is running · 4 some
+launches lost · 5 did not build · 6 no rows · 7 all skipped · 130 interrupted. A regression goes
+before 4.
 """
 
 import argparse
@@ -47,6 +51,8 @@ def main(arguments: list[str]) -> int:
     config = night.read_config(args.config)
     results = Path(args.results)
     folder = results / (args.machine or config.machine)
+    if args.prune is not None:
+        return prune(folder, args.prune, args.yes)
     code = OK
     if not args.check:
         try:
@@ -75,7 +81,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--index", metavar="FILE", help="default: .cache/history.sqlite")
     parser.add_argument("--branch", default="HEAD", help="whose order of commits counts")
     parser.add_argument("--check", action="store_true", help="only check the history")
+    parser.add_argument("--prune", metavar="DAYS", type=int, help="only pack older nights")
+    parser.add_argument("--yes", action="store_true", help="with --prune: do it")
     args = parser.parse_args(arguments)
+    if args.yes and args.prune is None:
+        parser.error("--yes belongs to --prune")
     if args.program and args.commits:
         parser.error("--program and --commits exclude each other")
     if args.launches is not None and args.launches < 1:
@@ -141,6 +151,27 @@ def measure_one(config, program: Path, folder: Path, commit: str) -> int:
     log = journal.read(done)
     say(f"{done.name}: {log.state}" + (f" ({log.message})" if log.message else ""))
     return journal.STATES[log.state][0]
+
+
+# ---- packing ----------------------------------------------------------------------------------
+
+
+def prune(folder: Path, days: int, really: bool) -> int:
+    """Packs the raw files of old nights, or says what would be packed."""
+    from benchkit import night, pruning
+
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such machine; --machine names one")
+    with night.locked(folder):
+        files = pruning.candidates(folder, days)
+        nights, size = len({file.parent for file in files}), sum(f.stat().st_size for f in files)
+        said = f"{len(files)} files of {nights} nights older than {days} days in {folder}"
+        if files and not really:
+            print(f"would pack {said}, {size / 1e6:.1f} MB; --yes does it")
+        else:
+            after = pruning.pack(files)
+            print(f"packed {said}: {size / 1e6:.1f} MB → {after / 1e6:.1f} MB")
+    return OK
 
 
 # ---- checking ---------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def beside(page: Path, target: str) -> str:
 
 def laddered(part: re.Match[str], page: Path, draw: bool) -> str:
     """The table or the chart of all variants."""
-    from benchkit import ladder, reading
+    from benchkit import ladder, ladder_chart, pictures, reading
 
     head = part.group(0).split("\n", 1)[0]
     if part["sizes"] is None:
@@ -104,13 +104,10 @@ def laddered(part: re.Match[str], page: Path, draw: bool) -> str:
     else:
         if part["out"] is None:
             raise UserError(f"{page.name}: {head}: a chart needs '-> FILE.svg'")
-        context = launches[0].context
-        device = context.get("cl_device", "none")
-        title = (
-            f"{part['op']}: {context.get('cpu_model')}, {context.get('threads')} threads; {device}"
-        )
         if draw:
-            ladder.chart(ladders, title, ROOT / part["out"])
+            pictures.save(
+                ladder_chart.chart(part["op"], ladders, launches), str(ROOT / part["out"])
+            )
         body = f"![{part['op']} by variant, GFLOP/s]({beside(page, part['out'])})"
     return body
 

@@ -22,6 +22,8 @@ rendering   verdicts → terminal, Markdown, CSV, JSON, JUnit, annotations
 page        verdicts → one self-contained HTML page
 options     compare.py's command line, as tables
 night       one night of measuring: families of rows, launches, states
+unclear     which rows of a night need more launches
+pruning     old nights, packed without loss
 journal     what happened in a night, one line an event
 conditions  load, governor, clocks and temperature now
 index       result files → an SQLite index that is rebuilt at will

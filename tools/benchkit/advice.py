@@ -280,10 +280,13 @@ def _remarks(
             "some rows were measured once; a spread of 10 % is assumed of them "
             "(--benchmark_repetitions=5 measures it)"
         )
-    if any(point.bound == roofline.MATRIX_UNITS for point in roofline.points(launches)):
+    points = [p for p in roofline.points(launches) if p.fields.op == contestants[0].fields.op]
+    if any(point.bound == roofline.MATRIX_UNITS for point in points):
         remarks.append(
             "no row measures the peak of the matrix units: what runs on them has no % of roof"
         )
+    if any(point.bound == roofline.MEMORY and point.remark for point in points):
+        remarks.append("% of roof above 100: data from a cache, faster than the copy in memory")
     if not roofline.ceilings(launches):
         remarks.append("the run has no Peak rows, so there is no % of roof")
     if any(str(launch.context.get("selftest", "ok")).startswith("failed") for launch in launches):

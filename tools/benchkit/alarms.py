@@ -1,21 +1,22 @@
 """A history → alarms: steps with a state, a cause and what else changed that night.
 
-provisional (one or two nights) → confirmed (three) → acknowledged (by a file in git) or resolved
-(a later step went back). A step that a reference row makes as well is the machine's, not the
-code's. Only confirmed slow-downs of the code count as regressions.
+provisional (one or two nights, or not yet sure among all series of the night) → confirmed (three
+nights and sure) → acknowledged (by a file in git) or resolved (a later step went back). A step that
+a reference row makes as well is the machine's, not the code's. Only confirmed slow-downs of the
+code count as regressions.
 """
 
 import itertools
 import math
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from benchkit import margins, steps
+from benchkit import margins, statistics, steps
 from benchkit.branch import Between
 from benchkit.errors import UserError
 from benchkit.history import History, Machine, Night, Series
@@ -44,11 +45,16 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How strict alarms are, which rows are references, and what is already known."""
+    """How strict alarms are, which rows are references, and what is already known.
+
+    `level` bounds the share of false ones among the steps of a night (Benjamini–Hochberg over every
+    series that it measured); 1 takes each series for itself.
+    """
 
     limits: tuple[margins.Rule, ...] = tuple(margins.defaults())
     reference: re.Pattern[str] = re.compile("^Peak/")
     known: tuple[Acknowledgement, ...] = ()
+    level: float = 1e-3
 
 
 @dataclass(slots=True)
@@ -62,8 +68,9 @@ class Alarm:
     before: float
     after: float
     state: str
+    p: float | None  # of noise alone, after correction; None: fewer nights than a test needs
     cause: str = CODE
-    why: str = ""  # the reference that moved, or the reason of the acknowledgement
+    why: str = ""  # the reference that moved, why it is not sure, or the acknowledgement's reason
     resolved: int | None = None
     changed: list[str] = field(default_factory=list)
 
@@ -92,15 +99,14 @@ def find(
     found = []
     for machine in history.machines:
         references = [s for s in machine.series if rules.reference.search(s.name)]
-        for series in machine.series:
-            for alarm in _of_series(machine, series, rules, search):
-                _blame(alarm, machine, series, references)
-                _acknowledge(alarm, machine, rules, history.commits)
-                nights = machine.nights[alarm.since], machine.nights[alarm.night]
-                alarm.changed = changes(*nights, series.fields.side)
-                if between:
-                    alarm.changed += _code(between, *nights)
-                found.append(alarm)
+        for series, alarm in _of_machine(machine, rules, search):
+            _blame(alarm, machine, series, references)
+            _acknowledge(alarm, machine, rules, history.commits)
+            nights = machine.nights[alarm.since], machine.nights[alarm.night]
+            alarm.changed = changes(*nights, series.fields.side)
+            if between:
+                alarm.changed += _code(between, *nights)
+            found.append(alarm)
     return sorted(found, key=_severity)
 
 
@@ -134,19 +140,50 @@ def read_acknowledgements(path: Path) -> tuple[Acknowledgement, ...]:
     )
 
 
-# ---- one series -------------------------------------------------------------------------------
+# ---- the steps of one machine -----------------------------------------------------------------
 
 
 def _search(values: np.ndarray, margin: float) -> list[steps.Step]:
     return steps.find([None if math.isnan(v) else v for v in values.tolist()], margin)
 
 
-def _of_series(machine: Machine, series: Series, rules: Rules, search: Search) -> list[Alarm]:
-    margin = margins.margin(rules.limits, series.name, "time")
-    bounds = machine.segments(series)
-    found: list[Alarm] = []
-    for start, end in itertools.pairwise(bounds):
-        here = [
+def _of_machine(machine: Machine, rules: Rules, search: Search) -> Iterator[tuple[Series, Alarm]]:
+    """The steps of all series, judged together: which are sure, which are taken back."""
+    margin = {s.name: margins.margin(rules.limits, s.name, "time") for s in machine.series}
+    pieces = [
+        (series, piece)
+        for series in machine.series
+        for piece in _of_series(machine, series, margin[series.name], search)
+    ]
+    _doubt(machine, [alarm for _, piece in pieces for alarm in piece], rules.level)
+    for series, piece in pieces:
+        last = max((alarm.night for alarm in piece if alarm.p is not None), default=None)
+        sure = [a for a in piece if a.state == CONFIRMED or a.p is None or a.night == last]
+        _resolve(sure, margin[series.name])  # what was over before it was sure was noise
+        yield from ((series, alarm) for alarm in sure)
+
+
+def _doubt(machine: Machine, found: Sequence[Alarm], level: float) -> None:
+    """Takes confirmation from steps that noise may well have made among so many series."""
+    by_night: dict[int, list[Alarm]] = {}
+    for alarm in found:
+        if alarm.p is not None:
+            by_night.setdefault(alarm.night, []).append(alarm)
+    for night, mine in by_night.items():
+        family = sum(math.isfinite(series.value[night]) for series in machine.series)
+        chances = [alarm.p for alarm in mine] + [1.0] * (family - len(mine))
+        for alarm, alarm.p in zip(mine, statistics.adjust(chances), strict=False):
+            if alarm.p > level:
+                alarm.state = PROVISIONAL
+                alarm.why = f"not yet sure among {family} series (p {alarm.p:.2g})"
+
+
+def _of_series(
+    machine: Machine, series: Series, margin: float, search: Search
+) -> Iterator[list[Alarm]]:
+    """Its steps, a list for each piece between changes of machine or driver."""
+    for start, end in itertools.pairwise(machine.segments(series)):
+        yield [
             Alarm(
                 machine.name,
                 series.name,
@@ -155,12 +192,10 @@ def _of_series(machine: Machine, series: Series, rules: Rules, search: Search) -
                 step.before,
                 step.after,
                 CONFIRMED if step.confirmed else PROVISIONAL,
+                step.p,
             )
             for step in search(series.value[start:end], margin)
         ]
-        _resolve(here, margin)
-        found += here
-    return found
 
 
 def _previous(series: Series, at: int) -> int:

@@ -21,9 +21,10 @@ def order_of(results: Path, commits: str | None = None, branch: str = "HEAD") ->
     try:
         repository = Repository.around(results, None)
         lines = repository.git("rev-list", "--topo-order", "--reverse", branch)
+        shallow = repository.git("rev-parse", "--is-shallow-repository")
     except UserError:
         return Order()
-    return Order(lines.split(), f"git, branch {branch}")
+    return Order(lines.split(), f"git, branch {branch}", shallow.strip() == "true")
 
 
 class Between:

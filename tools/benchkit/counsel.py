@@ -1,7 +1,7 @@
 """Advice → Markdown and JSON: the table, the crossovers, and the decision flow filled in."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchkit.advice import CPU, GPU, Advice, Crossover, Size, Time, winner
@@ -58,13 +58,17 @@ def _section(advice: Advice) -> str:
 
 
 def title(advice: Advice) -> str:
-    machine = advice.machine
+    cold = ", cold caches" if advice.machine.get("cache") == "cold" else ""
+    return f"{place(advice.machine, CPU)} | {place(advice.machine, GPU)}{cold}"
+
+
+def place(machine: Mapping[str, Any], side: str) -> str:
+    """Where a side's rows ran, from the context of the run."""
+    if side == CPU:
+        return f"{machine.get('cpu_model', 'unknown CPU')}, {machine.get('threads', '?')} threads"
     device = machine.get("cl_device", "no OpenCL device")
-    if machine.get("cl_device_type") == "CPU":
-        device += " (a CPU, through OpenCL)"
-    cpu = f"{machine.get('cpu_model', 'unknown CPU')}, {machine.get('threads', '?')} threads"
-    cold = ", cold caches" if machine.get("cache") == "cold" else ""
-    return f"{cpu} | {device}{cold}"
+    played = " (a CPU, through OpenCL)" if machine.get("cl_device_type") == "CPU" else ""
+    return f"{device}{played}"
 
 
 def _roof_lines(advice: Advice) -> list[str]:

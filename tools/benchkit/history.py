@@ -57,12 +57,6 @@ class Series:
     status: dict[int, tuple[str, str]] = field(default_factory=dict)  # night → not measured, why
     formerly: list[str] = field(default_factory=list)
 
-    @property
-    def last(self) -> int | None:
-        """The last night with a value."""
-        there = np.flatnonzero(np.isfinite(self.value))
-        return int(there[-1]) if len(there) else None
-
 
 @dataclass
 class Machine:
@@ -81,6 +75,13 @@ class Machine:
     def measured(self) -> list[int]:
         """Nights of the branch on which rows could have been measured."""
         return [i for i in range(self.on_branch) if self.nights[i].state != "did not build"]
+
+    def last(self, series: Series) -> int | None:
+        """The last night with a value: of the branch, or, when there is none, of those apart."""
+        there = np.flatnonzero(np.isfinite(series.value))
+        mine = there[there < self.on_branch]
+        found = mine if len(mine) else there
+        return int(found[-1]) if len(found) else None
 
     def segments(self, series: Series) -> list[int]:
         """Where statistics start anew: the first night of every machine or driver, then the end."""
@@ -127,6 +128,7 @@ def load(index: Index, order: "Order", aliases: dict[str, str] | None = None) ->
     for night in nights:
         if night.date > soon:
             night.notes.append(f"its clock is in the future: {night.date}")
+            night.apart |= night.position is None  # it would be the last night for ever
         if not night.date:
             night.notes.append("it has no date")
     by_machine: dict[str, list[Night]] = {}
@@ -204,23 +206,29 @@ class Order:
 
     commits: list[str] = field(default_factory=list)
     source: str = ""
+    cut: bool = False  # the clone is shallow: what it does not know may be on the branch
 
     def place(self, nights: Sequence[Night]) -> str:
         """Sets `position` and `apart` of every night; says in a sentence what the order is."""
         for night in nights:
             night.position = self._position(night.sha)
-        if not any(night.position is not None for night in nights):
-            why = (
-                "none of the commits is on the branch"
-                if self.commits
-                else "there is no list of commits"
-            )
+        if why := self._unusable(nights):
             for night in nights:
                 night.position = None
             return f"Nights are in order of date: {why}."
         for night in nights:
             night.apart = night.position is None
         return f"Nights are in the order of commits ({self.source})."
+
+    def _unusable(self, nights: Sequence[Night]) -> str:
+        """Why the commits give no order; "" when they do."""
+        known = [night.position is not None for night in nights]
+        if self.cut and not all(known):
+            return "this clone is shallow (git fetch --unshallow brings the order of commits)"
+        if not any(known):
+            none = "none of the commits is on the branch"
+            return none if self.commits else "there is no list of commits"
+        return ""
 
     def _position(self, sha: str) -> int | None:
         """Exactly, else by an abbreviated id on either side."""

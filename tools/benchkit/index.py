@@ -5,11 +5,12 @@ and its journal) or a single file. What cannot be used is kept as a sentence; th
 """
 
 import hashlib
+import itertools
 import json
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,13 +23,17 @@ from benchkit.errors import UserError
 from benchkit.reading import Launch
 from benchkit.steps import Step
 
-VERSION = 7
+VERSION = 8
 NIGHT_NAME = re.compile(r"\d{4}-?\d\d-?\d\d[^_]*_[0-9a-f]{7,40}(?![0-9a-zA-Z])")
 # One of several launches: `<date>_<sha8>-003.json`, `<date>_<sha8>-CPU-003.json` of one night, and
 # `<date>_<sha8>_2t_3.json`, whose words between underscores tell it from other nights.
 LAUNCH_NAME = re.compile(
     rf"({NIGHT_NAME.pattern}(?:_[A-Za-z0-9]+)*?)(?:[-.][A-Za-z0-9]+)?[-._]\d+\.json(?:\.gz)?"
 )
+# In folders called after a day, numbered files: `1t_BLIS_03.json`, `launch-3.json`.
+DATED = re.compile(r"\d{4}-?\d\d-?\d\d(?!\d)")
+NUMBERED = re.compile(r"(.*?[A-Za-z0-9])[-._]*\d+\.json(?:\.gz)?")
+TWIN = "the same content as"
 SUFFIXES = (".json", ".json.gz")
 NO_RESULTS = {"aliases.json", "advice.json"}  # what else lies among results
 SCHEMA = """
@@ -89,24 +94,28 @@ class Index:
         """Takes in what is new or changed under `results`, forgets what is gone; new nights."""
         if not results.is_dir():
             raise UserError(f"{results}: no such folder of results")
-        known = {
-            path: row
-            for path, *row in self.db.execute("SELECT path,size,mtime,digest,place FROM file")
-        }
-        seen, fresh = set(), 0
+        known: dict[str, dict[str, tuple[int, int]]] = {}
+        for place, path, *stamp in self.db.execute("SELECT place,path,size,mtime FROM file"):
+            known.setdefault(place, {})[path] = tuple(stamp)
+        twins = "SELECT place FROM file WHERE message LIKE ?"
+        copies = {place for (place,) in self.db.execute(twins, (f"{TWIN}%",))}
+        fresh, again = {}, {}
         for place, machine, files in nights_in(results):
-            stamps = {_relative(file, results): file.stat() for file in files}
-            seen |= stamps.keys()
-            if all(
-                path in known and known[path][:2] == [stat.st_size, stat.st_mtime_ns]
-                for path, stat in stamps.items()
-            ):
+            stats = {_relative(file, results): file.stat() for file in files}
+            stamps = {path: (stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()}
+            if known.get(place) != stamps:
+                fresh[place] = machine, stats
                 continue
-            self._take(results, place, machine, stamps)
-            fresh += 1
+            del known[place]
+            if place in copies:
+                again[place] = machine, stats
+        if known:  # something changed or went: what was its copy may be the only one now
+            fresh |= again
+        self._forget(known.keys())  # all of it before: a file may only have moved
+        for place, (machine, stats) in fresh.items():
+            self._take(results, place, machine, stats)
             say(f"{place}: taken in")
-        self._forget({path: known[path][3] for path in known.keys() - seen})
-        return fresh
+        return len(fresh)
 
     def _take(self, results: Path, place: str, machine: str, stamps: dict[str, Any]) -> None:
         launches, rows = [], []
@@ -123,7 +132,7 @@ class Index:
                     launch, message = _read(results / path)
                     digest = launch.digest if launch else ""
                     if launch and digest in digests:
-                        message = f"the same content as {digests[digest]}; counted once"
+                        message = f"{TWIN} {digests[digest]}; counted once"
                         digest = ""
                     elif launch:
                         digests[digest] = path
@@ -169,8 +178,8 @@ class Index:
             self.db.execute("DELETE FROM night WHERE id=?", (night,))
         self.db.execute("DELETE FROM file WHERE place=?", (place,))
 
-    def _forget(self, gone: dict[str, str]) -> None:
-        for place in set(gone.values()):
+    def _forget(self, gone: Iterable[str]) -> None:
+        for place in gone:
             self.db.execute("BEGIN IMMEDIATE")
             self._drop(place)
             self.db.execute("COMMIT")
@@ -208,7 +217,8 @@ def index_of(results: Path) -> Path:
 def nights_in(results: Path) -> Iterator[tuple[str, str, list[Path]]]:
     """(place, machine or "", files) of every night under a results folder.
 
-    `<date>_<sha8>` names a night: a folder of launches, or numbered files. Any other file is one.
+    `<date>_<sha8>` names a night: a folder of launches, or numbered files. So do numbered files in
+    any folder that begins with a date; its machine is the folder around it. Any other file is one.
     """
     for folder in sorted([results, *(path for path in results.rglob("*") if path.is_dir())]):
         if any(part.endswith(".partial") for part in folder.relative_to(results).parts):
@@ -220,12 +230,16 @@ def nights_in(results: Path) -> Iterator[tuple[str, str, list[Path]]]:
             machine = _relative(folder.parent, results) if folder != results else ""
             yield _relative(folder, results), machine, files + ([log] if log.exists() else [])
             continue
+        parts = folder.relative_to(results).parts
+        around = tuple(itertools.takewhile(lambda part: not DATED.match(part), parts))
         nights: dict[str, list[Path]] = {}
         for file in files:
             launch = LAUNCH_NAME.fullmatch(file.name)
+            if not launch and around != parts:
+                launch = NUMBERED.fullmatch(file.name)
             nights.setdefault(launch[1] if launch else file.name, []).append(file)
         for name, launches in nights.items():
-            yield _relative(folder / name, results), _relative(folder, results), launches
+            yield _relative(folder / name, results), "/".join(around), launches
 
 
 def merged(launches: Sequence[Launch]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from benchkit.errors import UserError
 
 NAME = "night.jsonl"
+SAID = 10  # rows that a note names
 # state → (exit code of nightly.py, what it means)
 STATES = {
     "complete": (0, "every launch of every family gave rows"),
@@ -32,6 +33,7 @@ class Log:
     state: str = ""
     message: str = ""
     notes: list[str] = field(default_factory=list)
+    unclear: dict[str, list[str]] = field(default_factory=dict)  # family → rows to measure again
 
     @property
     def launches(self) -> set[str]:
@@ -71,6 +73,13 @@ def _follow(log: Log, event: dict[str, Any]) -> None:
     log.sha = str(event.get("sha", "")) or log.sha
     if event.get("state"):
         log.state, log.message = str(event["state"]), str(event.get("message", ""))
+    if event.get("event") == "unclear":
+        log.unclear[str(event.get("family"))] = rows = list(event.get("rows", []))
+        rest = f" and {len(rows) - SAID} more" if len(rows) > SAID else ""
+        log.notes.append(
+            f"{event.get('family')}: {len(rows)} rows were unclear against the last nights and "
+            f"measured up to {event.get('launches')} times more: {', '.join(rows[:SAID])}{rest}"
+        )
     if event.get("event") == "lost":
         log.notes.append(f"{event.get('family')}: {event.get('message')}")
     if event.get("event") in ("before", "after"):

@@ -1,7 +1,7 @@
-"""One run as the table and the chart that teach: every variant of an operation at one size.
+"""One run as the table that teaches: every variant of an operation at one size.
 
 Contract: pure functions over launches; a variant's figure is the median of its repetitions. Rows
-that were skipped or failed appear in the table with their reason, never in the chart.
+that were skipped or failed appear with their reason.
 """
 
 import tomllib
@@ -31,7 +31,7 @@ class Rung:
 
 
 def rungs(launches: Sequence[Launch], op: str, n: int) -> list[Rung]:
-    """The variants of `op` at `n` in the order of the run."""
+    """The variants of `op` at `n`: the CPU's, then the GPU's, each in the order of the run."""
     kernel: dict[tuple[str, str], list[Row]] = {}
     whole: dict[tuple[str, str], list[Row]] = {}
     for launch in launches:
@@ -40,7 +40,8 @@ def rungs(launches: Sequence[Launch], op: str, n: int) -> list[Rung]:
             if row.kind == "iteration" and (name.op, name.n) == (op, n):
                 table = whole if name.end_to_end else kernel
                 table.setdefault((name.side, name.variant), []).append(row)
-    return [_rung(key, rows, whole.get(key, [])) for key, rows in kernel.items()]
+    found = [_rung(key, rows, whole.get(key, [])) for key, rows in kernel.items()]
+    return sorted(found, key=lambda rung: rung.side)
 
 
 def _rung(key: tuple[str, str], rows: Sequence[Row], whole: Sequence[Row]) -> Rung:
@@ -92,50 +93,3 @@ def duration(seconds: float | None) -> str:
 def rate(gflops: float) -> str:
     """GFLOP/s with as many digits as are worth reading, never as a power of ten."""
     return f"{gflops:,.0f}" if gflops >= 100 else f"{gflops:.3g}"
-
-
-def chart(ladders: dict[int, Sequence[Rung]], title: str, path: Path) -> None:
-    """GFLOP/s by variant on a log axis, one bar a size; peers are outlined. Writes an SVG."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    matplotlib.rcParams["svg.hashsalt"] = "ladder"  # the same data give the same file
-    names = list(
-        dict.fromkeys(
-            f"{r.side} {r.variant}" for ladder in ladders.values() for r in ladder if r.gflops
-        )
-    )
-    figure, axes = pyplot.subplots(figsize=(9, 1 + 0.3 * len(names) * (0.5 + 0.3 * len(ladders))))
-    height = 0.8 / len(ladders)
-    for at, (n, ladder) in enumerate(ladders.items()):
-        values = {f"{r.side} {r.variant}": r.gflops for r in ladder if r.gflops}
-        places = [i + at * height - 0.4 + height / 2 for i, name in enumerate(names)]
-        bars = axes.barh(
-            places,
-            [values.get(name, 0) for name in names],
-            height,
-            label=f"n = {n}",
-            color=("#4c78a8", "#f58518", "#54a24b")[at % 3],
-        )
-        for bar, name in zip(bars, names, strict=True):
-            if "Peer" in name or "Eigen" in name:
-                bar.set(hatch="//", edgecolor="black", linewidth=0.8)
-            if name in values:
-                axes.text(
-                    values[name],
-                    bar.get_y() + height / 2,
-                    f" {rate(values[name])}",
-                    va="center",
-                    size=7,
-                )
-    axes.set(yticks=range(len(names)), yticklabels=names, xscale="log", xlabel="GFLOP/s")
-    axes.set_title(title, size=10)
-    axes.margins(x=0.12, y=0.01)
-    axes.invert_yaxis()
-    axes.legend(loc="lower right", fontsize=8)
-    axes.grid(axis="x", alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)

@@ -116,11 +116,11 @@ class Session:
 
 def alone(program: Program, count: int, folder: Path, progress: Progress) -> list[Launch]:
     """Launches of one program, for the comparison with a stored result."""
-    launches = []
+    launches, identity = [], secrets.token_hex(4)
     for index in range(count):
         progress(program.path.name, index, count)
         file = folder / f"launch-{index:03d}.json"
-        run(program, file, f"alone.{index}")
+        run(program, file, f"alone-{identity}.{index}")
         launches.append(reading.parse(file.read_bytes(), str(file)))
     progress("", count, count)
     return launches

@@ -4,7 +4,7 @@ The rules are one table. A key that only one side knows is a warning: it cannot 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchkit.reading import Launch
@@ -43,6 +43,7 @@ RULES = {
     "aslr_enabled": (WARN, "", "address space randomisation"),
     "seed": (WARN, "", "seed of the inputs"),
 }
+BUSY = 1.5  # load average per CPU from which a launch had to share it
 OWN_KEYS = ("cpu_model", "build_type")  # what only a suite that fingerprints its machine writes
 
 
@@ -58,14 +59,7 @@ class Difference:
 
 def guard(base: Sequence[Launch], new: Sequence[Launch]) -> list[Difference]:
     """Everything that speaks against comparing the two sides, worst first."""
-    found = [*_within("BASE", base), *_within("NEW", new)]
-    for key, (level, side, what) in RULES.items():
-        old, now = _values(base, key), _values(new, key)
-        if old and now and old != now:
-            sentence = f"{what} differs: {' | '.join(old)} → {' | '.join(now)} ({key})"
-            found.append(Difference(level, key, side, sentence))
-        elif key in OWN_KEYS and bool(old) != bool(now):
-            found.append(Difference(WARN, key, side, f"only one side says its {what} ({key})"))
+    found = [*_within("BASE", base), *_within("NEW", new), *differing(base, new)]
     if not any(_values(side, "cpu_model") for side in (base, new)):
         found.append(
             Difference(
@@ -77,6 +71,25 @@ def guard(base: Sequence[Launch], new: Sequence[Launch]) -> list[Difference]:
         )
     found += _health(base, "BASE") + _health(new, "NEW")
     return sorted(found, key=lambda difference: difference.level != REFUSE)
+
+
+def floor_guard(floor: Sequence[Launch], both: Sequence[Launch]) -> list[Difference]:
+    """What speaks against measuring these launches by that A/A floor."""
+    found = [*_within("it", floor), *differing(floor, both)]
+    return [replace(d, sentence=f"A/A floor: {d.sentence}") for d in found]
+
+
+def differing(base: Sequence[Launch], new: Sequence[Launch]) -> list[Difference]:
+    """The keys of the table on which the two differ."""
+    found = []
+    for key, (level, side, what) in RULES.items():
+        old, now = _values(base, key), _values(new, key)
+        if old and now and old != now:
+            sentence = f"{what} differs: {' | '.join(old)} → {' | '.join(now)} ({key})"
+            found.append(Difference(level, key, side, sentence))
+        elif key in OWN_KEYS and bool(old) != bool(now):
+            found.append(Difference(WARN, key, side, f"only one side says its {what} ({key})"))
+    return found
 
 
 def refused(differences: Sequence[Difference], side: str) -> str:
@@ -134,8 +147,7 @@ def _health(launches: Sequence[Launch], name: str) -> list[Difference]:
                 WARN, "git_dirty", "", f"{name} was built from a tree with uncommitted changes"
             )
         )
-    loads = [_load(launch) for launch in launches]
-    busy = [load for load in loads if load > 1.5]
+    busy = [one for launch in launches if (one := load(launch) or 0.0) > BUSY]
     if busy:
         found.append(
             Difference(
@@ -146,6 +158,12 @@ def _health(launches: Sequence[Launch], name: str) -> list[Difference]:
                 f"(load up to {max(busy):.1f} per CPU)",
             )
         )
+    failed = sum(str(la.context.get("selftest", "")).startswith("failed") for la in launches)
+    if failed:
+        sentence = (
+            f"{name}: the clocks failed their self-test in {failed} of {len(launches)} launches"
+        )
+        found.append(Difference(WARN, "selftest", "", sentence))
     if any(_values([launch], "cpu_scaling_enabled") == ["true"] for launch in launches):
         found.append(
             Difference(WARN, "cpu_scaling_enabled", "", f"{name}: CPU frequency scaling was on")
@@ -153,9 +171,9 @@ def _health(launches: Sequence[Launch], name: str) -> list[Difference]:
     return found
 
 
-def _load(launch: Launch) -> float:
-    """Load average of the last minute per CPU at the start of the launch; 0 when unknown."""
-    load, cpus = launch.context.get("load_avg"), launch.context.get("num_cpus")
-    if not (isinstance(load, list) and load and isinstance(cpus, int) and cpus > 0):
-        return 0.0
-    return float(load[0]) / cpus if isinstance(load[0], (int, float)) else 0.0
+def load(launch: Launch) -> float | None:
+    """Load average of the last minute per CPU at the start of the launch; None when unknown."""
+    average, cpus = launch.context.get("load_avg"), launch.context.get("num_cpus")
+    if not (isinstance(average, list) and average and isinstance(cpus, int) and cpus > 0):
+        return None
+    return float(average[0]) / cpus if isinstance(average[0], (int, float)) else None

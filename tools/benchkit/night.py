@@ -2,29 +2,30 @@
 
 The folder is `<date>_<sha8>.partial` until the night is over; what a killed night has measured is
 taken up by the next one of the same commit. A launch that fails loses itself, two in a row lose
-the family; the night goes on.
+the family; the night goes on. Rows that are unclear after that get a few launches of their own.
 """
 
 import fcntl
+import itertools
 import re
 import socket
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchkit import conditions, journal, launching, reading
+from benchkit import conditions, journal, launching, reading, unclear
 from benchkit.errors import UserError
 
 LOCKED = 3
 UNKNOWN = "unknown0"  # stands for the commit until a launch has said it
 PATIENCE = 2  # failed launches in a row after which a family is given up
 FAMILY_KEYS = {"name", "filter", "n", "device", "peers", "flags"}
-KEYS = {"machine", "launches", "limit", "reference", "build", "program", "family"}
+KEYS = {"machine", "launches", "extra", "limit", "reference", "build", "program", "family"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,17 @@ class Config:
     machine: str
     families: tuple[Family, ...]
     launches: int = 10
+    extra: int = -1  # launches of unclear rows, at most; -1: half of `launches`
     limit: float = 3600.0  # seconds a launch may take
     reference: str = "^Peak/"
     build: str = ""
     program: str = ""
+
+    @property
+    def extras(self) -> range:
+        """The launches after the planned ones."""
+        extra = self.launches // 2 if self.extra < 0 else self.extra
+        return range(self.launches, self.launches + extra)
 
 
 def default_families() -> tuple[Family, ...]:
@@ -64,7 +72,7 @@ def read_config(path: str | None) -> Config:
         raise UserError(f"{path}: cannot be read as TOML: {error}") from error
     _known(document, KEYS, path)
     _typed(document, {"machine": str, "reference": str, "build": str, "program": str}, path)
-    _typed(document, {"launches": int, "limit": (int, float)}, path)
+    _typed(document, {"launches": int, "extra": int, "limit": (int, float)}, path)
     entries = document.pop("family", [])
     families = tuple(_family(e, f"{path}: [[family]] {i}") for i, e in enumerate(entries, 1))
     if len({family.name for family in families}) < len(families):
@@ -75,6 +83,8 @@ def read_config(path: str | None) -> Config:
     config = Config(machine, families or default_families(), **document)
     if config.launches < 1 or config.limit <= 0:
         raise UserError(f"{path}: 'launches' and 'limit' must be positive")
+    if document.get("extra", 0) < 0:
+        raise UserError(f"{path}: 'extra' must not be negative; 0 measures no row again")
     return config
 
 
@@ -145,20 +155,66 @@ def measure(
     if not log.events:
         journal.append(folder, "start", sha=sha, launches=config.launches)
     journal.append(folder, "before", **conditions.now())
+    _launch_all(config, program, folder, range(config.launches), say)
+    if again := _unclear(config, folder, log, say):
+        _launch_all(replace(config, families=again), program, folder, config.extras, say)
+    journal.append(folder, "after", **conditions.now())
+    return finish(folder, *judge(config, folder))
+
+
+def _launch_all(
+    config: Config, program: Path, folder: Path, indices: range, say: Callable[[str], None]
+) -> None:
+    """Launches of every family in turns, those that are not there yet."""
     failures = {family.name: 0 for family in config.families}
-    for index in range(config.launches):
+    for index in indices:
         for family in config.families:
             file = folder / f"{family.name}-{index:03d}.json"
             if file.exists() or failures[family.name] >= PATIENCE:
                 continue
-            say(f"launch {index + 1} of {config.launches}: {family.name}")
+            say(f"launch {index + 1} of {indices.stop}: {family.name}")
             error = _launch(config, program, family, file, index)
             failures[family.name] = failures[family.name] + 1 if error else 0
             if error:
                 say(f"warning: {family.name}: {error}")
                 journal.append(folder, "lost", family=family.name, launch=index, message=error)
-    journal.append(folder, "after", **conditions.now())
-    return finish(folder, *judge(config, folder))
+
+
+def _unclear(
+    config: Config, folder: Path, log: journal.Log, say: Callable[[str], None]
+) -> tuple[Family, ...]:
+    """Families narrowed to the rows that need more launches; decided once a night, journalled."""
+    again: list[Family] = []
+    for family in config.families if config.extras else ():
+        if (names := log.unclear.get(family.name)) is None:
+            past = [_launches(night, family) for night in _last_nights(folder)]
+            names = unclear.rows(_launches(folder, family), past)
+            facts = {"rows": names, "launches": len(config.extras)}
+            if names:
+                journal.append(folder, "unclear", family=family.name, **facts)
+        if names:
+            say(f"{family.name}: {len(names)} rows are unclear against the last nights")
+            only = f"--benchmark_filter={launching.exact_filter(names)}"
+            again.append(Family(family.name, (*family.flags, only)))
+    return tuple(again)
+
+
+def _launches(night: Path, family: Family) -> list[reading.Launch]:
+    """What can be read of a night; an old damaged file is no reason to lose tonight."""
+    found = []
+    for file in sorted(night.glob(f"{family.name}-*.json*")):
+        with suppress(UserError):
+            if file.suffix != ".partial":
+                found.append(reading.parse(reading.load(str(file)), file.name, salvage=True))
+    return found
+
+
+def _last_nights(folder: Path) -> list[Path]:
+    """The newest finished nights of this machine that measured something."""
+    nights = sorted(folder.parent.glob("*_*/"), reverse=True)
+    states = ((night, journal.read(night).state) for night in nights if night != folder)
+    measured = (night for night, state in states if state in ("complete", "partial"))
+    return list(itertools.islice(measured, unclear.NIGHTS))
 
 
 def _launch(config: Config, program: Path, family: Family, file: Path, index: int) -> str:
@@ -175,7 +231,13 @@ def _launch(config: Config, program: Path, family: Family, file: Path, index: in
 
 def judge(config: Config, folder: Path) -> tuple[str, str]:
     """(state, message) of a measured night, from the files that are there."""
-    files = {f.name: sorted(folder.glob(f"{f.name}-*.json")) for f in config.families}
+    planned = range(config.launches)
+    files = {
+        family.name: [
+            file for i in planned if (file := folder / f"{family.name}-{i:03d}.json").exists()
+        ]
+        for family in config.families
+    }
     rows = [row for fs in files.values() for f in fs for row in reading.parse(f.read_bytes()).rows]
     if not rows:
         return "no rows", "no launch gave a row"

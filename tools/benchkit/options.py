@@ -5,7 +5,10 @@ and options nobody here knows go to the measured program.
 """
 
 import argparse
+import os
 
+FORMATS = ("json", "csv", "markdown", "junit", "html", "annotations")
+VERB_FORMATS = {"within": ("json", "csv", "markdown"), "csv": ()}  # the others make them all
 FAIL_WORDS = ("slower", "broke", "missing", "still failing", "unclear", "context")
 
 
@@ -31,6 +34,8 @@ def parse(arguments: list[str], description: str) -> argparse.Namespace:
         add_options(verb, top=False)
         for option, options in VERB_OPTIONS.get(name, {}).items():
             verb.add_argument(*option.split(), **options)
+    if arguments and ".." in arguments[0] and not os.path.exists(arguments[0]):
+        arguments = ["commits", *arguments]  # BASE..NEW says what is meant
     args, unknown = parser.parse_known_args(arguments)
     args.flags = [flag for flag in unknown if flag != "--"]
     check_arguments(args, parser)
@@ -40,6 +45,8 @@ def parse(arguments: list[str], description: str) -> argparse.Namespace:
 def check_arguments(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if args.verb in ("csv", "within") and args.flags:
         parser.error(f"unknown option {args.flags[0]}")
+    check_effect(args, parser)
+    check_outputs(args, parser)
     if not 0 < args.alpha < 1 or not 0.5 <= args.confidence < 1:
         parser.error("--alpha lies between 0 and 1, --confidence between 0.5 and 1")
     if args.launches < 1 or args.max_launches < 1:
@@ -48,6 +55,28 @@ def check_arguments(args: argparse.Namespace, parser: argparse.ArgumentParser) -
     args.fail_on = tuple(word for word in args.fail_on.split(",") if word)
     if unknown := set(args.fail_on) - set(FAIL_WORDS):
         parser.error(f"--fail-on: '{sorted(unknown)[0]}' is not one of {', '.join(FAIL_WORDS)}")
+
+
+def check_effect(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """A run alone gets no verdicts and is not measured: options of theirs are mistakes."""
+    if args.verb not in ("csv", "within"):
+        return
+    for names, settings in (OPTIONS["verdicts"] | OPTIONS["measuring"]).items():
+        name = str(settings.get("dest", names.split()[-1].lstrip("-").replace("-", "_")))
+        if name != "confidence" and getattr(args, name) != parser.get_default(name):
+            parser.error(f"{names} has no effect on '{args.verb}'")
+
+
+def check_outputs(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """What is asked for is written, each to a place of its own, or the mistake is said."""
+    wanted = [form for form in FORMATS if getattr(args, form)]
+    if useless := [form for form in wanted if form not in VERB_FORMATS.get(args.verb, FORMATS)]:
+        parser.error(f"'{args.verb}' makes no --{useless[0]} (see {args.verb} --help)")
+    places = [
+        os.path.realpath(path) if path != "-" else path for path in map(vars(args).get, wanted)
+    ]
+    if twice := {place for place in places if places.count(place) > 1}:
+        parser.error(f"two outputs to one place: {twice.pop()}")
 
 
 RUNS = {
@@ -79,7 +108,7 @@ POSITIONALS = {
         },
     ),
     "csv": ("result as a tidy CSV table, one line a row, all fields", {"runs": RUNS}),
-    "within": ("speed-ups inside one run over a baseline variant", {"runs": RUNS}),
+    "within": ("speed-ups inside one run over a baseline", {"runs": RUNS}),
 }
 BUILD = "cmake --preset release && cmake --build --preset release --target bench"
 VERB_OPTIONS = {
@@ -87,7 +116,17 @@ VERB_OPTIONS = {
         "-o --output": {"default": None, "metavar": "FILE", "help": "write here instead of stdout"}
     },
     "within": {
-        "--baseline": {"required": True, "metavar": "REGEX", "help": "finds the baseline's name"}
+        "--by": {
+            "default": "impl",
+            "metavar": "FIELD",
+            "help": "compare benchmarks that differ in this alone: impl (side and variant; the "
+            "default), op, side, variant, end_to_end, n, threads, clock or a parameter's name",
+        },
+        "--baseline": {
+            "default": None,
+            "metavar": "REGEX",
+            "help": "finds the baseline's name (default: the first of each group)",
+        },
     },
     "commits": {
         "--build": {"default": BUILD, "help": "shell command that builds (default: %(default)s)"},
@@ -132,7 +171,16 @@ OPTIONS = {
             "help": "smallest change that matters (2; GPU 3)",
         },
         "--margins": {"metavar": "FILE", "help": "TOML file with margins per benchmark"},
-        "--metric": {"default": "time", "help": "time or the name of a counter (time)"},
+        "--floor": {
+            "metavar": "RUNS",
+            "help": "stored launches of one program against itself (benchmarks PROGRAM PROGRAM "
+            "--keep RUNS): no change that is smaller than theirs is called slower or faster",
+        },
+        "--metric": {
+            "default": "time",
+            "help": "time (by each row's own clock: wall or device events), cpu_time, or the name "
+            "of a counter (time)",
+        },
         "--better": {
             "choices": ("higher", "lower"),
             "default": "",
@@ -168,7 +216,7 @@ OPTIONS = {
     },
     "reading and output": {
         "--salvage": flag("use the complete rows of truncated results"),
-        "--only-changed": flag("leave out what is same or unclear"),
+        "--only-changed": flag("leave out what is same or unclear (not what the floor holds back)"),
         "-d --dump_to_json --json": {
             "dest": "json",
             "metavar": "FILE",

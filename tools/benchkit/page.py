@@ -32,8 +32,9 @@ def html(report: Report, shown: Sequence[Verdict]) -> str:
         heading=rendering.heading(report),
         summary=rendering.summary(report),
         remarks=rendering.remarks(report),
-        columns=rendering.COLUMNS,
-        rows=[(verdict.word, rendering.cells(verdict)) for verdict in shown],
+        columns=rendering.columns(report),
+        rows=[(verdict.word, rendering.cells(verdict, report)) for verdict in shown],
+        floor=report.floor,
         picture=picture([v for v in shown if v.ratio is not None]),
     )
 
@@ -60,6 +61,7 @@ def picture(verdicts: Sequence[Verdict]) -> dict[str, Any] | None:
             "high": x(_edges(v)[1]),
             "margin_low": x(1 / (1 + v.margin)),
             "margin_high": x(1 + v.margin),
+            "floor": [x(1 / (1 + v.floor)), x(1 + v.floor)] if v.floor else [],
             "title": f"{rendering.printable(v.key)}: {v.word}, "
             f"{rendering.percent(v.ratio.of_medians)} ({rendering.interval(v.ratio)})",
         }

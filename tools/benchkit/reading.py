@@ -90,6 +90,8 @@ def expand(sources: Iterable[str | Path]) -> list[str]:
     """Sources as given on a command line → the files they name, folders and globs sorted."""
     files: list[str] = []
     for source in map(str, sources):
+        if not source:  # to the file system the current folder, to a user a variable not set
+            raise UserError("an empty name is no file: is a shell variable not set?")
         if source == "-" or _exists(source):
             files += _in_folder(source) if Path(source).is_dir() else [source]
         elif found := sorted(glob.glob(source, recursive=True)):
@@ -103,6 +105,8 @@ def expand(sources: Iterable[str | Path]) -> list[str]:
 
 def load(path: str) -> bytes:
     """The bytes of a file (or of stdin for "-"), unpacked when they are gzip."""
+    if path != "-" and (Path(path).is_char_device() or Path(path).is_block_device()):
+        raise UserError(f"{path}: a device, not a result")  # some never end
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data

@@ -1,22 +1,18 @@
-"""A Report → terminal table, Markdown, CSV, JSON, JUnit or annotations, by pure functions.
+"""A Report → terminal table, Markdown, JUnit or annotations, by pure functions.
 
 Words carry the meaning everywhere; colour only repeats them. Text from result files is escaped for
-the format it goes into. The JSON follows comparison.schema.json and is standard JSON (no NaN).
+the format it goes into. As data, JSON and CSV: records.py.
 """
 
 import io
-import json
-import math
 from collections.abc import Sequence
-from typing import Any
 from xml.etree import ElementTree
 
-from benchkit import machines, tables
-from benchkit.samples import TIME, Sample
-from benchkit.statistics import Ratio
+from benchkit import machines
+from benchkit.samples import CPU_TIME, TIME, Sample
+from benchkit.statistics import Ratio, spread
 from benchkit.verdicts import MEASURED, WORDS, Report, Verdict
 
-SCHEMA = 1
 MARKDOWN_BYTES = 60_000
 COLOURS = {
     "broke": "bold red",
@@ -31,7 +27,16 @@ COLOURS = {
     "same": "dim",
 }
 WORDY = ("benchmark", "baseline", "why", "remark")  # columns of words: they wrap
-COLUMNS = ("verdict", "benchmark", "base", "new", "change", "interval", "p", "p adj.", "why")
+COLUMNS = ("verdict", "benchmark", "base ± CV", "new ± CV", "change", "interval", "p", "p adj.")
+FLOOR, WHY = "A/A", "why"
+# What report.noise holds: its name for people, its field, how it is written.
+NOISE = (
+    ("median CV from launch to launch", "between", "{:.1%}".format),
+    ("median CV within a launch", "within", "{:.1%}".format),
+    ("drift from the first half of the launches to the second", "drift", "{:+.1%}".format),
+    ("load average per CPU when launches began", "load", lambda ends: span(ends, "{:.2f}")),
+    ("CPU clock in MHz", "mhz", lambda ends: span(ends, "{:.0f}")),
+)
 
 
 # ---- numbers as people read them --------------------------------------------------------------
@@ -43,9 +48,10 @@ def quantity(value: float | None, metric: str = TIME) -> str:
         return "–"
     prefixes = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
     scale, prefix = next((p for p in prefixes if abs(value) >= p[0] * 0.9999), prefixes[-1])
-    if metric == TIME and scale > 1:
+    is_time = metric in (TIME, CPU_TIME)
+    if is_time and scale > 1:
         scale, prefix = 1, ""
-    return f"{value / scale:.4g} {prefix}{'s' if metric == TIME else ''}".rstrip()
+    return f"{value / scale:.4g} {prefix}{'s' if is_time else ''}".rstrip()
 
 
 def percent(ratio: float | None) -> str:
@@ -72,22 +78,43 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def cells(verdict: Verdict) -> tuple[str, ...]:
-    """One table line, in the order of COLUMNS."""
+def span(ends: tuple[float, float], form: str) -> str:
+    low, high = map(form.format, ends)
+    return low if low == high else f"{low} … {high}"
+
+
+def columns(report: Report) -> tuple[str, ...]:
+    """The heads of `cells`."""
+    return (*COLUMNS, *([FLOOR] if report.floor else []), WHY)
+
+
+def cells(verdict: Verdict, report: Report) -> tuple[str, ...]:
+    """One table line, in the order of `columns`."""
     ratio = verdict.ratio
-    why = "; ".join([verdict.reason, *verdict.notes, *counter_words(verdict)])
-    why += f" → {verdict.next_step}" if verdict.next_step else ""
+    floor = "–" if verdict.floor is None else f"±{verdict.floor * 100:.2f} %"
     return (
         verdict.word,
         printable(verdict.key),
-        quantity(verdict.base.median, verdict.metric),
-        quantity(verdict.new.median, verdict.metric),
+        measured(verdict.base, verdict.metric),
+        measured(verdict.new, verdict.metric),
         percent(ratio.of_medians if ratio else None),
         interval(ratio),
         probability(ratio.p if ratio else None),
         probability(verdict.p_adjusted),
-        printable(why),
+        *([floor] if report.floor else []),
+        why(verdict),
     )
+
+
+def measured(sample: Sample, metric: str) -> str:
+    """The median and the coefficient of variation of the values behind it."""
+    cv = spread(sample.values)
+    return quantity(sample.median, metric) + ("" if cv is None else f" ±{cv:.1%}")
+
+
+def why(verdict: Verdict) -> str:
+    text = "; ".join([verdict.reason, *verdict.notes, *counter_words(verdict)])
+    return printable(text + (f" → {verdict.next_step}" if verdict.next_step else ""))
 
 
 def counter_words(verdict: Verdict) -> list[str]:
@@ -112,30 +139,32 @@ def heading(report: Report) -> str:
     return f"{printable(report.base_label)} → {printable(report.new_label)}"
 
 
-def remarks(report: Report) -> list[str]:
-    """Everything a reader should know before believing the table."""
+def remarks(report: Report, most: int | None = None) -> list[str]:
+    """Everything a reader should know before believing the table; `most`: warnings of that many."""
     allowed = report.settings.allow_different_machine
     guard = [
         ("warning: " if d.level == machines.WARN or allowed else "not comparable: ") + d.sentence
         for d in report.differences
     ]
     same = [] if report.differences else ["context: identical on both sides"]
-    lines = [*guard, *same, *(f"warning: {w}" for w in report.warnings), *noise(report)]
-    return [printable(line) for line in lines]
+    lines = [*guard, *same, *(f"warning: {w}" for w in report.warnings)]
+    if most is not None and len(lines) > most:
+        left_out = len(lines) - most
+        lines = [*lines[:most], f"warning: {left_out} more warnings are in the JSON"]
+    return [printable(line) for line in [*lines, *noise(report)]]
 
 
 def noise(report: Report) -> list[str]:
     """How much the launches of each side vary: what any verdict has to be seen against."""
     lines = []
-    for what, where in (("from launch to launch", "between"), ("within a launch", "within")):
-        parts = []
-        for name, side in (("BASE", "base"), ("NEW", "new")):
-            spreads = [getattr(getattr(v, side), where) for v in report.verdicts]
-            known = sorted(spread for spread in spreads if spread is not None)
-            if known:
-                parts.append(f"{name} {known[len(known) // 2]:.1%}")
-        if parts:
-            lines.append(f"noise: median spread {what}: {', '.join(parts)}")
+    for what, field, write in NOISE:
+        sides = zip(("BASE", "NEW"), report.noise, strict=True)
+        known = [(name, value) for name, side in sides if (value := getattr(side, field))]
+        if known:
+            parts = ", ".join(f"{name} {write(value)}" for name, value in known)
+            lines.append(f"noise: {what}: {parts}")
+    if report.floor:
+        lines.append(f"noise: A/A floor: {report.floor} launches a side of one program")
     return lines
 
 
@@ -144,11 +173,21 @@ def noise(report: Report) -> list[str]:
 
 def terminal(report: Report, shown: Sequence[Verdict], width: int | None, colour: bool) -> str:
     """Heading, table, remarks, summary; `width` None: not a terminal, nothing is wrapped."""
-    lines = [(cells(verdict), COLOURS[verdict.word]) for verdict in shown]
-    text = table(COLUMNS, lines, width, colour) if lines else ""
+    heads = columns(report)
+    lines = [(cells(verdict, report), COLOURS[verdict.word]) for verdict in shown]
+    if width:
+        heads, lines = on_screen(heads), [(on_screen(row), style) for row, style in lines]
+    text = table(heads, lines, width, colour) if lines else ""
     return (
         "\n".join([heading(report), text + "\n".join([*remarks(report), summary(report)])]) + "\n"
     )
+
+
+def on_screen(row: Sequence[str]) -> tuple[str, ...]:
+    """Cells of one line stacked in pairs: a screen has room below a number, not beside it."""
+    word, name, base, new, change, between, p, adjusted, *floor, why = row
+    base, new = (cell.replace(" ±", "\n±") for cell in (base, new))
+    return (word, f"{name}\n{why}", base, new, f"{change}\n{between}", f"{p}\n{adjusted}", *floor)
 
 
 def table(
@@ -175,7 +214,7 @@ def table(
     )
     grid = Table(box=box.SIMPLE_HEAD if width else None, pad_edge=False)
     for name in columns:
-        fold = name in WORDY
+        fold = name.split("\n")[0] in WORDY
         grid.add_column(
             name,
             justify="left" if fold or name == columns[0] else "right",
@@ -191,10 +230,12 @@ def table(
 def markdown(report: Report, shown: Sequence[Verdict]) -> str:
     """A table for a comment: worst first, the tail folded, whole lines under 60 kB."""
     head = [f"### {escape_markdown(heading(report))}", "", escape_markdown(summary(report)), ""]
-    head += [f"> {escape_markdown(line[:500])}  " for line in remarks(report)[:20]] + [""]
-    frame = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+    head += [f"> {escape_markdown(line[:500])}  " for line in remarks(report, 20)] + [""]
+    heads = columns(report)
+    frame = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     lines = [
-        "| " + " | ".join(escape_markdown(cell[:600]) for cell in cells(v)) + " |" for v in shown
+        "| " + " | ".join(escape_markdown(cell[:600]) for cell in cells(v, report)) + " |"
+        for v in shown
     ]
     budget = MARKDOWN_BYTES - len("\n".join(head).encode()) - 1000
     fitting = []
@@ -216,16 +257,6 @@ def markdown(report: Report, shown: Sequence[Verdict]) -> str:
     return "\n".join(text) + "\n"
 
 
-def as_csv(report: Report, shown: Sequence[Verdict]) -> str:
-    """One line per benchmark and metric, cells safe for spreadsheets."""
-    records = [record for verdict in shown for record in _flat_records(verdict)]
-    return tables.csv_text([_flat_record_keys(), *(record.values() for record in records)])
-
-
-def as_json(report: Report, shown: Sequence[Verdict]) -> str:
-    return json.dumps(document(report, shown), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-
-
 def junit(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]) -> str:
     """One test case per benchmark; a word of `fail_on` is a failure, no measurement a skip."""
     suite = ElementTree.Element("testsuite", name=heading(report), tests=str(len(shown)))
@@ -236,7 +267,7 @@ def junit(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]) -> s
         case = ElementTree.SubElement(
             suite, "testcase", name=printable(verdict.key), classname=printable(group)
         )
-        reason = printable(f"{verdict.word}: {'; '.join(cells(verdict)[2:])}")
+        reason = printable(f"{verdict.word}: {'; '.join(cells(verdict, report)[2:])}")
         if verdict.word in fail_on or (verdict.word == "not comparable" and not report.comparable):
             ElementTree.SubElement(case, "failure", message=reason)
             counts["failures"] += 1
@@ -259,7 +290,7 @@ def annotations(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]
         return f"::{kind} title={title}::{message}"
 
     lines = [
-        command("error", f"{v.word}: {printable(v.key)}", cells(v)[-1])
+        command("error", f"{v.word}: {printable(v.key)}", why(v))
         for v in shown
         if v.word in fail_on
     ]
@@ -268,131 +299,6 @@ def annotations(report: Report, shown: Sequence[Verdict], fail_on: Sequence[str]
         for line in remarks(report)
     ]
     return "\n".join([*lines, command("notice", heading(report), summary(report))]) + "\n"
-
-
-# ---- the JSON document ------------------------------------------------------------------------
-
-
-def document(report: Report, shown: Sequence[Verdict]) -> dict[str, Any]:
-    """The report as plain data (comparison.schema.json)."""
-    settings = report.settings
-    return {
-        "schema": SCHEMA,
-        "base": report.base_label,
-        "new": report.new_label,
-        "comparable": report.comparable,
-        "metric": settings.metric,
-        "alpha": settings.alpha,
-        "looks": settings.looks,
-        "confidence": settings.confidence,
-        "family": report.family,
-        "counts": {word: report.count(word) for word in WORDS},
-        "geomean": {"rows": report.geomean_rows, **_ratio(report.geomean)},
-        "context": [
-            {"level": d.level, "key": d.key, "side": d.side, "sentence": d.sentence}
-            for d in report.differences
-        ],
-        "warnings": report.warnings,
-        "benchmarks": [_verdict(verdict) for verdict in shown],
-    }
-
-
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    fields = verdict.base.fields
-    return {
-        "name": verdict.key,
-        "op": fields.op,
-        "side": fields.side,
-        "variant": fields.variant,
-        "end_to_end": fields.end_to_end,
-        "n": fields.n,
-        "clock": fields.clock,
-        "params": fields.params,
-        "metric": verdict.metric,
-        "verdict": verdict.word,
-        "reason": verdict.reason,
-        "next_step": verdict.next_step,
-        "notes": verdict.notes,
-        "margin": verdict.margin,
-        **_ratio(verdict.ratio),
-        "p_adjusted": _number(verdict.p_adjusted),
-        "base": _side(verdict.base),
-        "new": _side(verdict.new),
-        "counters": [_verdict(other) for other in verdict.others],
-    }
-
-
-def _ratio(ratio: Ratio | None) -> dict[str, Any]:
-    if ratio is None:
-        return dict.fromkeys(("ratio", "estimate", "low", "high", "p", "test"))
-    return {
-        "ratio": _number(ratio.of_medians),
-        "estimate": _number(ratio.estimate),
-        "low": _number(ratio.low),
-        "high": _number(ratio.high),
-        "p": _number(ratio.p),
-        "test": ratio.test,
-    }
-
-
-def _side(sample: Sample) -> dict[str, Any]:
-    return {
-        "status": sample.status,
-        "message": sample.message,
-        "unit": sample.unit,
-        "launches": sample.launches,
-        "median": _number(sample.median),
-        "spread_between_launches": _number(sample.between),
-        "spread_within_launch": _number(sample.within),
-        "values": [_number(value) for value in sample.values],
-    }
-
-
-def _flat_record_keys() -> list[str]:
-    single = [
-        "name",
-        "op",
-        "side",
-        "variant",
-        "end_to_end",
-        "n",
-        "clock",
-        "metric",
-        "verdict",
-        "reason",
-        "next_step",
-        "margin",
-        "ratio",
-        "estimate",
-        "low",
-        "high",
-        "p",
-        "test",
-        "p_adjusted",
-    ]
-    side = [
-        "status",
-        "message",
-        "unit",
-        "launches",
-        "median",
-        "spread_between_launches",
-        "spread_within_launch",
-    ]
-    return single + [f"{name}.{key}" for name in ("base", "new") for key in side]
-
-
-def _flat_records(verdict: Verdict) -> list[dict[str, Any]]:
-    records = []
-    for one in (verdict, *verdict.others):
-        nested = _verdict(one)
-        nested.update({f"{s}.{key}": v for s in ("base", "new") for key, v in nested[s].items()})
-        records.append({key: nested[key] for key in _flat_record_keys()})
-    return records
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def escape_markdown(text: str) -> str:

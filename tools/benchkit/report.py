@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from benchkit import machines, margins
 from benchkit.errors import NOT_COMPARABLE, OK, REGRESSION
+from benchkit.noise import Noise
 from benchkit.samples import TIME, Sample
 from benchkit.statistics import Ratio
 
@@ -58,6 +59,8 @@ class Verdict:
     margin: float = 0.0
     ratio: Ratio | None = None
     p_adjusted: float | None = None
+    floor: float | None = None  # how far, as a fraction, the machine differs from itself (A/A)
+    held_back: str = ""  # the word that the floor has turned into "unclear"
     notes: list[str] = field(default_factory=list)
     others: "list[Verdict]" = field(default_factory=list)  # the counters of the same benchmark
 
@@ -84,6 +87,8 @@ class Report:
     family: int
     geomean: Ratio | None = None
     geomean_rows: int = 0
+    noise: tuple[Noise, Noise] = (Noise(), Noise())  # of BASE and NEW
+    floor: int | None = None  # launches a side of the A/A floor; None: no floor was given
 
     def count(self, word: str) -> int:
         return sum(verdict.word == word for verdict in self.verdicts)
@@ -91,7 +96,7 @@ class Report:
     @property
     def comparable(self) -> bool:
         """False when nothing could be compared, or what differs was not allowed by a flag."""
-        common = any(v.word not in ("missing", "new") for v in self.verdicts)
+        common = any(v.word not in ("missing", "new", "not comparable") for v in self.verdicts)
         refused = any(d.level == machines.REFUSE for d in self.differences)
         return common and (self.settings.allow_different_machine or not refused)
 

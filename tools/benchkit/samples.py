@@ -11,7 +11,7 @@ from benchkit import names
 from benchkit.reading import Launch, Row
 from benchkit.statistics import median, spread, warm_up
 
-TIME = "time"
+TIME, CPU_TIME = "time", "cpu_time"
 BY_LAUNCH, BY_REPETITION, BY_AGGREGATE = "launches", "repetitions", "aggregates"
 
 
@@ -60,7 +60,9 @@ def counters(launches: Sequence[Launch]) -> list[str]:
 
 
 def value(row: Row, metric: str) -> float | None:
-    return row.seconds if metric == TIME else row.counters.get(metric)
+    """Seconds by the row's own clock or of CPU time, or a counter."""
+    times = {TIME: row.seconds, CPU_TIME: row.cpu_seconds}
+    return times[metric] if metric in times else row.counters.get(metric)
 
 
 def _sample(key: str, by_place: dict[int, list[Row]], metric: str) -> Sample:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-VERSION = 1  # of these rules: what an index remembers of others is not used
+VERSION = 2  # of these rules: what an index remembers of others is not used
 NIGHTS = 3  # on the new level: fewer is a spike
 BEFORE = 5  # nights on the old level: fewer is no level yet
 CLIP = 3.0  # robust sigmas around the local median beyond which a night is clipped
+WILD = 4.0  # robust sigmas beyond which an outlier says nothing more about the noise
 WINDOW = 5  # nights of the local median: spikes of up to two nights vanish in it
 PENALTY = 25.0  # what a step must explain, in variances of the noise
 FLOOR = 5e-4  # the noise is never taken for smaller (relative): timers and rounding
@@ -32,6 +33,7 @@ class Step:
     before: float
     after: float
     confirmed: bool
+    p: float | None = None  # how often noise alone makes one anywhere in the series, if confirmed
 
     @property
     def ratio(self) -> float:
@@ -50,10 +52,13 @@ def find(values: Sequence[float | None], margin: float) -> list[Step]:
     clipped, sigma = clip(logs)
     bounds = _merge(clipped, [0, *_split(clipped, sigma), len(logs)], sigma, margin)
     levels = [float(np.median(logs[a:b])) for a, b in itertools.pairwise(bounds)]
-    steps = [
-        Step(places[at], math.exp(old), math.exp(new), True)
-        for at, old, new in zip(bounds[1:-1], levels, levels[1:], strict=False)
-    ]
+    parts = [logs[a:b] for a, b in itertools.pairwise(bounds)]
+    means = [float(clipped[a:b].mean()) for a, b in itertools.pairwise(bounds)]
+    tried = len(logs) - BEFORE - NIGHTS + 1
+    steps = []
+    for i, at in enumerate(bounds[1:-1]):
+        p = _chance(parts[i : i + 2], abs(means[i + 1] - means[i]), sigma, tried)
+        steps.append(Step(places[at], math.exp(levels[i]), math.exp(levels[i + 1]), True, p))
     pending = _pending(logs[bounds[-2] :], sigma, margin)
     if pending:
         new = float(np.median(logs[-pending:]))
@@ -132,6 +137,23 @@ def _line_explains(old: np.ndarray, new: np.ndarray) -> bool:
     line = np.polyval(np.polyfit(nights, both, 1), nights)
     step = np.concatenate([np.full(len(old), old.mean()), np.full(len(new), new.mean())])
     return float(((both - line) ** 2).sum()) <= float(((both - step) ** 2).sum())
+
+
+def _chance(parts: Sequence[np.ndarray], size: float, sigma: float, places: int) -> float:
+    """p of Student's t for the levels of two pieces that lie `size` apart. Its noise counts
+    outliers up to WILD sigmas (heavy tails make steps of their own), its nights are fewer when each
+    remembers the one before (lag-1 correlation), and the step could have been at any of `places`
+    (Bonferroni).
+    """
+    from scipy.special import stdtr
+
+    apart = np.concatenate([part - np.median(part) for part in parts])
+    noise_ = np.clip(apart, -WILD * sigma, WILD * sigma)
+    squares, free = float((noise_**2).sum()), len(noise_) - 2
+    memory = max(0.0, float((noise_[1:] * noise_[:-1]).sum()) / squares) if squares else 0.0
+    deviation = max(FLOOR, math.sqrt(squares / free))
+    wider = sum(1 / len(part) for part in parts) * (1 + memory) / (1 - memory)
+    return min(1.0, 2 * float(stdtr(free, -size / (deviation * math.sqrt(wider)))) * places)
 
 
 def _pending(logs: np.ndarray, sigma: float, margin: float) -> int:

@@ -6,10 +6,12 @@ functions.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from benchkit import deciding, machines, margins, samples
+from benchkit import deciding, floors, machines, margins, noise, samples
 from benchkit.deciding import Design
+from benchkit.floors import Floor
 from benchkit.reading import Launch
 from benchkit.report import FAIL_ON, MEASURED, WORDS, Report, Settings, Verdict
 from benchkit.samples import Sample
@@ -21,58 +23,95 @@ LONGEST = 500  # characters of a program's message in a reason; the CSV of the r
 
 
 def judge(
-    base: Sequence[Launch], new: Sequence[Launch], settings: Settings, labels: tuple[str, str]
+    base: Sequence[Launch],
+    new: Sequence[Launch],
+    settings: Settings,
+    labels: tuple[str, str],
+    floor: Floor | None = None,
 ) -> Report:
     """The whole comparison. Launches with an `index` on both sides are taken as interleaved."""
-    differences = machines.guard(base, new)
-    base, new = _in_order(base), _in_order(new)
-    verdicts, design = _judge_metric(base, new, settings, differences)
+    case = Case(_in_order(base), _in_order(new), settings, machines.guard(base, new), floor)
+    verdicts, design = _judge_metric(case)
     for metric in _directed(base, new):
         if metric != settings.metric:
-            _attach(
-                verdicts, _judge_metric(base, new, replace(settings, metric=metric), differences)[0]
-            )
+            other = replace(case, settings=replace(settings, metric=metric))
+            _attach(verdicts, _judge_metric(other)[0])
     _note_renames(verdicts)
     verdicts.sort(key=_severity)
     report = Report(
         *labels,
         verdicts,
-        differences,
+        [*case.differences, *case.floor_differences],
         list(dict.fromkeys(w for launch in (*base, *new) for w in launch.warnings)),
         settings,
         design.family,
+        floor=floor.a_side(case.interleaved) if floor else None,
     )
     report.warnings += _doubts(base, new, report)
     if design.drifting:
         report.warnings.append(
             "the machine drifted during the run; the sides are compared within short blocks of it"
         )
-    report.geomean, report.geomean_rows = _geomean(verdicts, settings, _interleaved(base, new))
+    report.warnings += floors.warnings(report.floor, verdicts) if report.floor else []
+    report.geomean, report.geomean_rows = _geomean(verdicts, settings, case.interleaved)
+    report.noise = (
+        noise.of(case.base, [verdict.base for verdict in verdicts]),
+        noise.of(case.new, [verdict.new for verdict in verdicts]),
+    )
     return report
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is judged: both sides in the order they ran, and what holds for all their rows."""
+
+    base: Sequence[Launch]
+    new: Sequence[Launch]
+    settings: Settings
+    differences: Sequence[machines.Difference]
+    floor: Floor | None
+
+    @cached_property
+    def interleaved(self) -> bool:
+        return _interleaved(self.base, self.new)
+
+    @cached_property
+    def floor_differences(self) -> list[machines.Difference]:
+        both = [*self.base, *self.new]
+        return machines.floor_guard(self.floor.launches, both) if self.floor else []
+
+    def floor_of(self, verdict: Verdict) -> float | None:
+        """The A/A floor of a benchmark, where one of this machine knows it."""
+        fits = not machines.refused(self.floor_differences, verdict.base.fields.side)
+        usable = fits or self.settings.allow_different_machine
+        return self.reaches.get(verdict.key) if usable else None
+
+    @cached_property
+    def reaches(self) -> dict[str, float]:
+        if not self.floor:
+            return {}
+        return floors.reaches(self.floor, self.settings.metric, self.settings, self.interleaved)
 
 
 # ---- one metric -------------------------------------------------------------------------------
 
 
-def _judge_metric(
-    base: Sequence[Launch],
-    new: Sequence[Launch],
-    settings: Settings,
-    differences: Sequence[machines.Difference],
-) -> tuple[list[Verdict], Design]:
+def _judge_metric(case: Case) -> tuple[list[Verdict], Design]:
     """All verdicts of one metric, and the design that their tests share."""
-    old, now = samples.collect(base, settings.metric), samples.collect(new, settings.metric)
+    settings, sides = case.settings, (case.base, case.new)
+    old, now = (samples.collect(side, settings.metric) for side in sides)
     verdicts = [_by_status(key, old.get(key), now.get(key), settings) for key in {**old, **now}]
     for verdict in verdicts:
-        _guard(verdict, (base, new), settings, differences)
+        _guard(verdict, sides, settings, case.differences)
     measured = [verdict for verdict in verdicts if verdict.word == "unclear"]
-    design = Design.of(measured, _interleaved(base, new), settings.level)
+    design = Design.of(measured, case.interleaved, settings.level)
     for verdict in measured:
         verdict.ratio = deciding.ratio(verdict.base, verdict.new, settings, design)
     deciding.adjust(measured)
     for verdict in measured:
         deciding.decide(verdict, settings, design)
         verdict.notes += deciding.notes(verdict)
+        floors.hold_back(verdict, case.floor_of(verdict))
     return verdicts, design
 
 

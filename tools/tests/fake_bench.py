@@ -3,6 +3,7 @@
 
 The environment is its script: FAKE_SLOW multiplies times of names that contain FAKE_WHERE,
 FAKE_NOISE is the launch-to-launch spread, FAKE_FAIL the exit code, FAKE_SLEEP seconds to take.
+Names that contain FAKE_UNSTEADY take 10 % less, as much, or 10 % more, launch by launch.
 """
 
 import json
@@ -40,6 +41,9 @@ def row(name: str) -> dict:
         os.environ.get("FAKE_WHICH", "new.py")
     ):
         seconds *= float(os.environ.get("FAKE_SLOW", "1"))
+    if os.environ.get("FAKE_UNSTEADY", "\0") in name:
+        launch = os.environ["BENCHMARK_CONTEXT"].rpartition(".")[2]
+        seconds *= (0.9, 1.0, 1.1)[int(launch) % 3]
     times = {"real_time": seconds * 1e3, "cpu_time": seconds * 1e3, "time_unit": "ms"}
     head = {"name": name, "run_name": name, "run_type": "iteration", "repetitions": 1}
     return head | {"repetition_index": 0, "threads": 1, "iterations": 100} | times

@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -26,7 +26,7 @@ import random
 
 import numpy as np
 
-from benchkit import launching, margins, names, verdicts
+from benchkit import floors, launching, margins, names, verdicts
 from benchkit.rows import Launch, Row
 
 ROWS, LAUNCHES = 40, 10
@@ -45,6 +45,7 @@ class World:
     drift: float = 0.0  # linear, over the whole run
     wander: float = 0.0  # random walk, per launch
     interleaved: bool = False
+    days: float = 0.0  # what each row is shifted by from one occasion to the next
 
 
 INDEPENDENT = World("independent launches, 1 % noise")
@@ -53,7 +54,12 @@ TURNS = World("in turns, 1 % noise", interleaved=True)
 DRIFTING = World(
     "in turns, 1 % noise, 5 % drift and 1 % random walk", drift=0.05, wander=0.01, interleaved=True
 )
+RESTLESS = World("each side on a day of its own, 1 % noise, days 2 % apart", days=0.02)
+RESTLESS_TURNS = World(
+    "in turns on one day, 1 % noise, days 2 % apart", days=0.02, interleaved=True
+)
 WORLDS = (INDEPENDENT, HEAVY, TURNS, DRIFTING)
+RECORDINGS = 6  # of the A/A floor, each on another day
 
 
 def measure(world: World, rng: np.random.Generator, slow_down: float = 1.0, pairs: int = LAUNCHES):
@@ -63,12 +69,22 @@ def measure(world: World, rng: np.random.Generator, slow_down: float = 1.0, pair
     noise = rng.standard_t(3, (count, ROWS)) if world.tails else rng.standard_normal((count, ROWS))
     walk = np.cumsum(rng.normal(0, world.wander, count)) + np.linspace(0, world.drift, count)
     logs = world.noise * noise + walk[:, None]
+    shift = rng.normal(0, world.days, (2, ROWS))
     sides: tuple[list[Launch], list[Launch]] = ([], [])
     for index, side in enumerate(order):
-        times = 1e-3 * np.exp(logs[index])
+        times = 1e-3 * np.exp(logs[index] + shift[0 if world.interleaved else side])
         times[0] *= slow_down if side else 1
         sides[side].append(launch(times, index if world.interleaved else None))
     return sides
+
+
+def record(world: World, rng: np.random.Generator) -> floors.Floor:
+    """An A/A floor: each recording on a day of its own, as long as both sides together."""
+    launches = []
+    for day in range(RECORDINGS):
+        made = [one for side in measure(replace(world, interleaved=True), rng) for one in side]
+        launches += [replace(one, session=f"day {day}") for one in made]
+    return floors.of(launches)
 
 
 def launch(times: Sequence[float], index: int | None) -> Launch:
@@ -79,8 +95,8 @@ def launch(times: Sequence[float], index: int | None) -> Launch:
     return Launch("simulated", {}, rows, index=index, digest=str(random.random()))
 
 
-def judge(sides, **settings: object) -> verdicts.Report:
-    return verdicts.judge(*sides, verdicts.Settings(**settings), ("base", "new"))
+def judge(sides, floor: floors.Floor | None = None, **settings: object) -> verdicts.Report:
+    return verdicts.judge(*sides, verdicts.Settings(**settings), ("base", "new"), floor)
 
 
 # ---- questions: one simulated comparison each, answered with numbers to be averaged -------------
@@ -102,6 +118,14 @@ def planted(world: World, rng: np.random.Generator) -> tuple[float, ...]:
     row = next(v for v in report.verdicts if v.key == NAMES[0])
     alone = [v.key for v in report.verdicts if v.word == "slower"] == [NAMES[0]]
     return alone, row.ratio.low <= 1.03 <= row.ratio.high
+
+
+def floored(world: World, rng: np.random.Generator) -> tuple[float, ...]:
+    """Equal sides: share of rows called slower, without and with the floor; 10 % found with it."""
+    floor, sides = record(world, rng), measure(world, rng)
+    alarms = [judge(sides, given).count("slower") / ROWS for given in (None, floor)]
+    found = next(v for v in judge(measure(world, rng, 1.1), floor).verdicts if v.key == NAMES[0])
+    return *alarms, found.word == "slower"
 
 
 def sequential(world: World, rng: np.random.Generator) -> tuple[float, ...]:
@@ -127,6 +151,11 @@ QUESTIONS = (
     (planted, WORLDS[::2] + WORLDS[3:], 0.5, (
         ("3 % slow-down of one row of 40: found, nothing else", "≥ 95 % without drift"),
         ("95 % interval holds the true ratio 1.03", "93 – 97 %"),
+    )),
+    (floored, (RESTLESS, RESTLESS_TURNS), 0.1, (
+        ("equal sides, defaults, no floor: rows called slower", "–"),
+        (f"the same with a --floor of {RECORDINGS} recordings", "–"),
+        ("10 % slow-down of one row, with that floor: found", "–"),
     )),
     (sequential, WORLDS[::3], 0.25, (
         ("--until-clear 10 → 20, equal sides, margin 0: any false alarm", "≤ 5 %"),

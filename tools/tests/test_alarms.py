@@ -58,7 +58,7 @@ CPU, GPU, FMA = (
 
 
 def past(
-    levels: dict[str, list[float]], contexts: dict[int, dict] | None = None
+    levels: dict[str, list[float]], contexts: dict[int, dict] | None = None, noise: float = 0.003
 ) -> history.History:
     """A history of one machine; a context holds from its night on."""
     rng = np.random.default_rng(5)
@@ -74,7 +74,7 @@ def past(
     series = [
         history.Series("m", name, names.parse(name), [j], *[value] * 3, 1 / value, value * np.nan)
         for j, (name, level) in enumerate(levels.items())
-        for value in [np.array(level) * np.exp(rng.normal(0, 0.003, count))]
+        for value in [np.array(level) * np.exp(rng.normal(0, noise, count))]
     ]
     return history.History([history.Machine("m", nights, series)], "", [], [n.sha for n in nights])
 
@@ -95,6 +95,40 @@ def test_a_confirmed_slow_down_of_the_code_is_a_regression() -> None:
         20,
         True,
     )
+
+
+def test_a_weak_step_among_many_series_waits_until_it_is_sure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Benjamini–Hochberg over the series of the night: alone, among many, with others."""
+
+    def states(count: int, stepped: int, p: float = 2e-5) -> list[tuple[str, str]]:
+        made = {f"SGEMM/CPU/Variant/n:{i}/real_time": level((25, 1)) for i in range(count)}
+        steps_of = iter([[steps.Step(20, 1.0, 1.1, True, p)]] * stepped + [[]] * count)
+        monkeypatch.setattr(alarms, "_search", lambda *_: next(steps_of))
+        return [(alarm.state, alarm.why) for alarm in find(made)]
+
+    assert states(1, 1) == [("confirmed", "")]
+    assert states(300, 1) == [("provisional", "not yet sure among 300 series (p 0.006)")]
+    assert states(300, 1, 1e-6) == [("confirmed", "")]
+    assert states(300, 30) == [("confirmed", "")] * 30
+
+
+def test_nights_that_remember_the_one_before_make_a_step_less_sure() -> None:
+    rng = np.random.default_rng(2)
+    shocks = rng.normal(0, 0.02, 60)
+    wandering = [0.0]
+    for shock in shocks:
+        wandering.append(0.7 * wandering[-1] + shock)
+    old, new = np.array(wandering[1:41]), np.array(wandering[41:]) + 0.1
+    shuffled = rng.permutation(old), rng.permutation(new)
+    assert steps._chance((old, new), 0.1, 0.02, 1) > 100 * steps._chance(shuffled, 0.1, 0.02, 1)
+
+
+def test_what_was_over_before_it_was_sure_is_no_alarm() -> None:
+    found = find({CPU: level((20, 1), (3, 1.06), (20, 1))}, None, 0.015)
+    assert found == []
+    assert len(find({CPU: level((20, 1), (3, 1.3), (20, 1))}, None, 0.015)) == 2
 
 
 def test_faster_is_no_regression() -> None:

@@ -34,8 +34,8 @@ pytestmark = [
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
 SERIES = "SGEMM/CPU/Variant0/n:64/real_time"
 VIEWS = {
-    "overview": "#view=overview",
-    "series": f"#view=series&m=0&s={SERIES}",
+    "overview": "#view=overview&group=variant",
+    "series": f"#view=series&m=0&s={SERIES}&beside=references",
     "compare": "#view=compare&m=0&a=3&b=20",
     "heat": "#view=heat&m=0",
     "ladder": "#view=ladder&m=0",
@@ -232,12 +232,43 @@ def test_keyboard_alone_reads_and_zooms_the_chart(page: Page) -> None:
     ActionChains(page.driver).send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT).perform()
     said = page.driver.find_element("id", "said").text
     assert "2026-01-22" in said and "s" in said
+    cursors = page.driver.execute_script(
+        "return [...document.querySelectorAll('svg')].map(chart => "
+        "[chart.querySelector('.cursor').getAttribute('x1'), chart.lastChild.textContent])"
+    )
+    assert len(cursors) == 3 and len({x for x, _ in cursors}) == 1  # one cursor in all charts
+    assert all("2026-01-22" in text for _, text in cursors)
     ActionChains(page.driver).send_keys("+").perform()
     page.wait()
     assert "from=" in page.hash
+    zoomed = page.hash
+    ActionChains(page.driver).send_keys(Keys.PAGE_UP).perform()
+    page.wait()
+    labels = {s.get_attribute("aria-label").split(" of nights ")[1] for s in svgs(page)}
+    assert page.hash != zoomed and len(labels) == 1  # the charts stay together
     assert page.driver.execute_script(focused) == "svg"  # the focus stays where the reader is
     ActionChains(page.driver).send_keys("0").perform()
     page.wait()
+    page.assert_clean()
+
+
+def svgs(page: Page) -> list:
+    return page.driver.find_elements("css selector", "svg")
+
+
+def test_groups_of_series_and_the_noise_floor_of_a_night(page: Page) -> None:
+    page.open("#view=overview&group=variant")
+    groups = page.driver.find_element("xpath", "//table[caption='Series by variant']")
+    rows = [row.text for row in groups.find_elements("css selector", "tbody tr")]
+    assert any(row.startswith("Variant1 ") for row in rows)
+    page.click("//table[caption='Series by variant']//a[text()='Variant1']")
+    names = page.driver.execute_script(
+        "return [...document.querySelectorAll('main td a')].map(a => a.textContent)"
+    )
+    shown = [name for name in names if "n:" in name][-16:]
+    assert len(shown) == 16 and all("/Variant1/" in name for name in shown)
+    page.open(VIEWS["nights"])
+    assert "Noise floor: odd and even launches" in page.text and "inside the margin" in page.text
     page.assert_clean()
 
 

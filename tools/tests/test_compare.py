@@ -49,6 +49,7 @@ SCHEMA = json.loads((TOOLS / "benchkit/comparison.schema.json").read_text())
         (("benchmarks", OLD, CASES / "J-05/run.json"), 2),
         (("benchmarks", OLD, CASES / "J-15/run_empty_list.json"), 2),
         (("benchmarks", OLD, "absent.json"), 2),
+        (("benchmarks", OLD, ""), 2),
         (("benchmarks", *STILL_FAILING), 1),
         (("benchmarks", *STILL_FAILING, "--fail-on", "slower,broke,missing"), 0),
         (("benchmarks", OLD), 2),
@@ -60,6 +61,13 @@ SCHEMA = json.loads((TOOLS / "benchkit/comparison.schema.json").read_text())
         (("csv", CASES / "J-01/run.json"), 0),
         (("csv", CASES / "J-03/run.json"), 2),
         (("csv", CASES / "J-03/run.json", "--salvage"), 0),
+        (("benchmarks", OLD, NEW, "--metric", "cpu_time"), 1),
+        (("benchmarks", OLD, NEW, "--metric", "misspelt_per_second"), 3),
+        (("within", CASES / "C-09/old.json", "--html", "page.html"), 2),
+        (("csv", CASES / "C-09/old.json", "--json", "-"), 2),
+        (("benchmarks", OLD, NEW, "--json", "x", "--csv", "./x"), 2),
+        (("benchmarks", OLD, NEW, "--junit", "-", "--csv", "-"), 2),
+        (("nothing..HEAD",), 2),
         (("within", CASES / "C-09/old.json", "--baseline", "nothing"), 2),
         (("within", CASES / "C-09/old.json", "--baseline", "("), 2),
         (("within", CASES / "C-09/old.json", "--baseline", "cpu_blocked"), 0),
@@ -75,6 +83,32 @@ def test_exit_codes(compare, arguments: tuple, code: int) -> None:
 def test_every_verb_has_its_help(compare, verb):
     done = compare(verb, "--help")
     assert done.returncode == 0 and done.stdout.startswith("usage: ")
+
+
+def test_no_output_that_is_asked_for_is_silently_left_out(compare, tmp_path: Path) -> None:
+    arguments = ("within", CASES / "C-09/old.json", "--html", "page.html")
+    assert "'within' makes no --html" in compare(*arguments).stderr
+    twice = compare("benchmarks", OLD, NEW, "--json", "x", "--csv", "./x")
+    assert "two outputs to one place" in twice.stderr and not list(tmp_path.iterdir())
+    metric = compare("within", CASES / "C-09/old.json", "--metric", "GFLOPS")
+    assert metric.returncode == 2 and "--metric has no effect on 'within'" in metric.stderr
+    kept = compare("benchmarks", OLD, NEW, "--keep", "folder")
+    assert "--keep has no effect on results that are read from files" in kept.stderr
+
+
+def test_a_comparison_of_nothing_is_not_a_pass(compare) -> None:
+    done = compare("benchmarks", OLD, NEW, "--metric", "misspelt_per_second")
+    assert done.returncode == 3 and "no usable value of 'misspelt_per_second'" in done.stdout
+
+
+def test_processor_time_is_a_metric_of_its_own(compare, save) -> None:
+    rows = [entry("a", 1e-3), entry("a", 1e-3, cpu_time=2e6)]
+    old, new = (save(f"{i}.json", document([row])) for i, row in enumerate(rows))
+    report = json.loads(
+        compare("benchmarks", old, new, "--metric", "cpu_time", "--json", "-").stdout
+    )
+    assert [(b["metric"], b["ratio"]) for b in report["benchmarks"]] == [("cpu_time", 2.0)]
+    assert " 2 ms" in compare("benchmarks", old, new, "--metric", "cpu_time").stdout
 
 
 def test_rows_that_are_broken_on_both_sides_never_pass_in_silence(compare) -> None:
@@ -335,7 +369,7 @@ def test_within_shows_the_share_of_the_measured_peak(compare, save) -> None:
         for t, v in ((1, "A"), (3, "B"))
     ]
     done = compare("within", save("run.json", document(rows)), "--baseline", "/A/")
-    line = next(line for line in done.stdout.splitlines() if "/B/" in line)
+    line = next(line for line in done.stdout.splitlines() if "CPU/B" in line)
     assert line.split()[-5:] == ["30", "1", "repetition:", "no", "interval"]
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,7 @@ def test_order_is_that_of_commits(tmp_path: Path) -> None:
     value = machine.series[0].value
     assert value[2] / value[1] == pytest.approx(1.2, abs=0.05)
     assert past.unmeasured(machine) == ["c4"]
+    assert machine.last(machine.series[0]) == 2  # gone9 is not what the page calls today
 
 
 def test_without_commits_order_is_by_date_and_says_so(tmp_path: Path) -> None:
@@ -100,6 +102,38 @@ def test_ingest_is_idempotent_and_incremental(tmp_path: Path) -> None:
     assert len(history.load(index, history.Order()).machines[0].nights) == 3
 
 
+def test_a_night_outlives_one_of_its_files(tmp_path: Path) -> None:
+    index, place = Index(tmp_path / "i.sqlite"), night(tmp_path / "r" / "m", 1)
+    index.ingest(tmp_path / "r")
+    (place / "CPU-002.json").unlink()
+    index.ingest(tmp_path / "r")
+    (found,) = history.load(index, history.Order()).machines[0].nights
+    assert found.place == "m/" + place.name
+
+
+def test_a_copy_takes_the_place_of_its_original(tmp_path: Path) -> None:
+    index, folder = Index(tmp_path / "i.sqlite"), tmp_path / "r" / "m"
+    shutil.copytree(CASES / "H-01" / "hist", folder)
+    index.ingest(tmp_path / "r")
+    (folder / "1_bbbb222.json").unlink()
+    index.ingest(tmp_path / "r")
+    assert len(history.load(index, history.Order()).machines[0].nights) == 4
+    assert index.complaints() == []
+
+
+def test_a_machine_that_gets_another_name_keeps_its_nights(tmp_path: Path) -> None:
+    index = Index(tmp_path / "i.sqlite")
+    for day in (1, 2):
+        night(tmp_path / "r" / "b", day)
+    index.ingest(tmp_path / "r")
+    for old, new in (("b", "c"), ("c", "a")):  # behind and before its old place
+        (tmp_path / "r" / old).rename(tmp_path / "r" / new)
+        index.ingest(tmp_path / "r")
+        (machine,) = history.load(index, history.Order()).machines
+        assert machine.name == new and np.isfinite(machine.series[0].value).all()
+        assert index.complaints() == []
+
+
 @pytest.mark.parametrize(
     ("named", "place"), [("{night}-{file}", "{night}"), ("{night}_2t_{launch}.json", "{night}_2t")]
 )
@@ -117,6 +151,23 @@ def test_files_named_after_one_night_are_its_launches(
         "m/" + place.format(night=night) for night in ("2026-03-01_00000001", "2026-03-02_00000002")
     ]
     assert past.machines[0].series[0].value == pytest.approx([1.001e-3, 1.001e-3])
+
+
+def test_numbered_files_in_a_dated_folder_are_launches_of_its_machine(tmp_path: Path) -> None:
+    """As compare.py --keep and shell loops leave them."""
+    (made,) = [night(tmp_path / "made", 1)]
+    folder = tmp_path / "r" / "m" / "2026-03-01_study"
+    for stem in ("1t_BLIS_", "1t_MKL_", "again/launch-"):
+        for launch in (1, 2, 3):
+            file = folder / f"{stem}{launch:02d}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            context = {"launch_id": f"{stem}{launch}", "date": "2026-03-01T02:00:00+00:00"}
+            file.write_text(json.dumps(document([entry(NAME, 1e-3)], **context)))
+    (folder / "alone.json").write_bytes((made / "CPU-000.json").read_bytes())
+    (machine,) = load(tmp_path / "r", tmp_path).machines
+    assert machine.name == "m"
+    places = {n.place.removeprefix("m/2026-03-01_study/") for n in machine.nights}
+    assert places == {"1t_BLIS", "1t_MKL", "again/launch", "alone.json"}
 
 
 def test_half_written_files_and_strangers_are_named_and_the_rest_stands(tmp_path: Path) -> None:
@@ -152,7 +203,25 @@ def test_zero_times_of_failed_rows_are_no_points(tmp_path: Path) -> None:
 
 def test_clocks_in_the_future_are_noted(tmp_path: Path) -> None:
     night(tmp_path / "r" / "m", 1, date="2199-01-01T00:00:00+00:00")
-    assert "in the future" in load(tmp_path / "r", tmp_path).machines[0].nights[0].notes[-1]
+    night(tmp_path / "r" / "m", 2)
+    (machine,) = load(tmp_path / "r", tmp_path).machines
+    assert [n.date[:4] for n in machine.nights] == ["2026", "2199"]
+    assert "in the future" in machine.nights[1].notes[-1]
+    # In order of date it would be the last night for ever; in that of commits it has its place.
+    assert machine.on_branch == 1 and machine.last(machine.series[0]) == 0
+    order = history.Order(["00000002" + "0" * 32, "00000001" + "0" * 32], "a list")
+    (machine,) = load(tmp_path / "r", tmp_path, order=order).machines
+    assert [n.date[:4] for n in machine.nights] == ["2026", "2199"] and machine.on_branch == 2
+
+
+def test_dates_of_all_kinds_are_put_in_order(tmp_path: Path) -> None:
+    """The hour that comes twice, no zone (taken for UTC), no date; all are shown."""
+    dates = ("2026-10-25T02:30:00+01:00", "2026-10-25T02:30:00+02:00", "2026-10-25 01:00:00", "?")
+    for day, date in enumerate(dates, 1):
+        night(tmp_path / "r" / "m", day, date=date)
+    nights = load(tmp_path / "r", tmp_path).machines[0].nights
+    assert [n.date[11:16] for n in nights] == ["", "00:30", "01:00", "01:30"]
+    assert nights[0].notes[-1] == "it has no date"
 
 
 def test_a_night_without_rows_is_there_with_its_state(tmp_path: Path) -> None:
@@ -193,6 +262,19 @@ def test_an_index_of_an_older_version_is_rebuilt_a_foreign_file_refused(tmp_path
 def test_renames_in_a_circle_are_refused() -> None:
     with pytest.raises(UserError, match="circle"):
         history.renamed("a", {"a": "b", "b": "a"})
+
+
+def test_a_shallow_clone_sets_no_night_apart(tmp_path: Path, git_commits) -> None:
+    """It does not know the commits before its own, which are on the branch all the same."""
+    shas, shallow = git_commits(tmp_path / "repo", 3), tmp_path / "shallow"
+    clone = ["git", "clone", "-q", "--depth", "1", f"file://{tmp_path / 'repo'}", str(shallow)]
+    subprocess.run(clone, check=True)
+    for day, sha in zip((1, 2, 3), shas, strict=True):
+        night(shallow / "results" / "m", day, git_sha=sha)
+    past = load(shallow / "results", tmp_path, order=branch.order_of(shallow / "results"))
+    assert [n.sha for n in past.machines[0].nights] == shas
+    assert not any(n.apart for n in past.machines[0].nights)
+    assert "order of date" in past.order and "shallow" in past.order
 
 
 def test_order_of_a_git_repository_and_force_pushed_commits(tmp_path: Path, git_commits) -> None:

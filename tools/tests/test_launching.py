@@ -88,6 +88,21 @@ def test_a_program_against_a_stored_result(compare, programs, tmp_path: Path) ->
     assert done.returncode == 0 and "same" in done.stdout
 
 
+def test_a_program_against_itself_is_a_floor(
+    compare, programs, tmp_path: Path, monkeypatch
+) -> None:
+    """The sides differ by 1.2 %, more than the margin of 0.5 %; the program from itself by more."""
+    monkeypatch.setenv("FAKE_NOISE", "0.03")
+    itself = compare("benchmarks", programs[0], programs[0], "--launches", 6, "--keep", "floor")
+    assert "both programs are identical" in itself.stderr and "--floor" in itself.stdout
+    monkeypatch.setenv("FAKE_NOISE", "0.001")
+    monkeypatch.setenv("FAKE_SLOW", "1.012")
+    arguments = ("--launches", 6, "--margin", "0.5", "--floor", tmp_path / "floor", "--json", "-")
+    done = compare("benchmarks", *programs, *arguments)
+    held = {b["held_back"] for b in json.loads(done.stdout)["benchmarks"]}
+    assert done.returncode == 0 and held == {"slower"}, done.stdout
+
+
 def test_the_users_own_context_stays(compare, programs, tmp_path: Path) -> None:
     env = os.environ | {"BENCHMARK_CONTEXT": "room=cold"}
     compare("benchmarks", *programs, "--launches", 1, "--keep", tmp_path / "kept", env=env)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,10 +11,16 @@ import time
 from pathlib import Path
 
 import pytest
+import synthesise
 from documents import FAKE, TOOLS, document, entry
+from scipy import stats
 
-from benchkit import journal
+from benchkit import alarms, history, journal, reading, unclear
+from benchkit.index import Index
+from benchkit.site import pages
 
+EXAMPLES = TOOLS.parent / "results" / "nightly"
+README = (EXAMPLES / "README.md").read_text()
 CONFIG = """
 machine = "m"
 launches = 3
@@ -68,6 +75,56 @@ def test_a_night(nightly, tmp_path: Path) -> None:
     assert log.state == "complete"
     assert {event["event"] for event in log.events} >= {"before", "after"}
     assert "load" in log.notes[0]
+
+
+def spread_of(night: Path, family: str) -> list[list[str]]:
+    """The names of the rows in every launch of a family."""
+    files = sorted(night.glob(f"{family}-*.json"))
+    return [[row["name"] for row in json.loads(f.read_text())["benchmarks"]] for f in files]
+
+
+def test_rows_that_are_unclear_are_measured_again_and_no_others(nightly, tmp_path: Path) -> None:
+    arguments = ("--config", "night.toml", "--program", "new.py")
+    (tmp_path / "night.toml").write_text("extra = 2\n" + CONFIG)
+    unsteady = "SGEMM/CPU/Packed/n:256/real_time"
+    for environment in ({}, {"FAKE_UNSTEADY": "Packed/n:256"}):
+        assert nightly(*arguments, **environment, FAKE_NOISE="0.0001").returncode == 0
+    first, second = nights(tmp_path)
+    assert [len(spread_of(first, family)) for family in ("Small", "Large")] == [3, 3]
+    assert len(spread_of(second, "Small")) == 3
+    large = spread_of(second, "Large")
+    assert [len(names) for names in large[:3]] == [2] * 3 and large[3:] == [[unsteady]] * 2
+    log = journal.read(second)
+    assert log.state == "complete" and log.unclear == {"Large": [unsteady]}
+    assert "Large: 1 rows were unclear" in " ".join(log.notes) and unsteady in " ".join(log.notes)
+    # Killed before the last launch, the night goes on with the rows that it had chosen.
+    lines = (second / journal.NAME).read_text().splitlines(keepends=True)
+    (second / journal.NAME).write_text("".join(line for line in lines if '"end"' not in line))
+    (second / "Large-004.json").unlink()
+    second.rename(second.with_name(second.name.split("_")[0] + "_unknown0.partial"))
+    # Rows that moved for sure are clear; without the choice there would be nothing to measure.
+    assert nightly(*arguments, FAKE_NOISE="0.0001", FAKE_SLOW="1.5").returncode == 0
+    assert spread_of(nights(tmp_path)[1], "Large") == large
+
+
+def test_what_is_clear_and_what_is_not() -> None:
+    def night(*seconds: float, **context: object) -> list[reading.Launch]:
+        documents = (document([entry("A/CPU/x/real_time", s)], **context) for s in seconds)
+        return [reading.parse(json.dumps(d).encode()) for d in documents]
+
+    past = [night(1.0, 1.001, 0.999)] * 3
+    assert unclear.rows(night(0.995, 1.0, 1.005), past) == []  # inside the margin of 2 %
+    assert unclear.rows(night(1.05, 1.1, 1.2), past) == []  # beyond it
+    for values in ((0.9, 1.0, 1.1), (1.0, 1.01, 1.03), (0.97, 0.99, 1.0)):
+        assert unclear.rows(night(*values), past) == ["A/CPU/x/real_time"]
+    assert unclear.rows(night(0.9, 1.1), []) == []
+    other = [night(1.0, 1.001, cpu_model="another")]
+    assert unclear.rows(night(0.9, 1.1, cpu_model="this"), other) == []
+    for count in (6, 9, 10, 25):
+        values = [float(i) for i in range(count)]
+        assert unclear._interval(values) == tuple(
+            stats.quantile_test(values).confidence_interval(unclear.CONFIDENCE)
+        )
 
 
 def test_temperature_and_clocks_of_nvidia_gpus_are_noted(nightly, tmp_path: Path) -> None:
@@ -174,6 +231,7 @@ def wait_for(condition, seconds: float = 20) -> None:
         ("launchs = 3", "unknown key 'launchs'"),
         ("launches = '3'", "wrong type"),
         ("launches = 0", "must be positive"),
+        ("extra = -1", "must not be negative"),
         ("machine = '../x'", "cannot be the name of a folder"),
         ("[[family]]\nfilter = 'x'", "'name' is missing"),
         ("[[family]]\nname = 'a'\nflags = ['--benchmark_out=x']", "this flag is set per launch"),
@@ -212,6 +270,84 @@ def history_of(folder: Path, levels: list[float]) -> None:
         rows = [entry("SGEMM/CPU/Ikj/n:64/real_time", seconds * (1 + day % 3 / 1000))]
         context = {"date": f"2026-01-{day + 1:02d}T02:00:00+00:00", "git_sha": f"{day:08x}"}
         (place / "CPU-000.json").write_text(json.dumps(document(rows, **context)))
+
+
+def test_packing_old_nights_changes_nothing_that_is_shown(nightly, tmp_path: Path) -> None:
+    results, index = tmp_path / "results", Index(tmp_path / "index.sqlite")
+    synthesise.write_results(results, 5, 8)
+    old, *_, young = sorted((results / "SYNTHETIC-1").iterdir())
+    young.rename(young.with_name("2199" + young.name[4:]))
+
+    def site() -> list[str]:
+        """What is written anew."""
+        index.ingest(results)
+        past = history.load(index, history.Order())
+        rules = alarms.Rules()
+        return pages.build(index, past, alarms.find(past, rules), rules, tmp_path / "site")
+
+    assert site()
+    before = {file: file.read_bytes() for file in results.rglob("*.json")}
+    prune = ("--prune", "30", "--machine", "SYNTHETIC-1")
+    assert "would pack 60 files of 3 nights" in nightly(*prune).stdout
+    assert {file: file.read_bytes() for file in results.rglob("*.json")} == before
+    # As a kill between packing and removing leaves it.
+    shutil.copy(old / "CPU-000.json", tmp_path / "kept.json")
+    assert "packed 60 files of 3 nights" in nightly(*prune, "--yes").stdout
+    packed_once = (old / "CPU-000.json.gz").read_bytes()
+    shutil.copy(tmp_path / "kept.json", old / "CPU-000.json")
+    assert "packed 1 files" in nightly(*prune, "--yes").stdout
+    assert (old / "CPU-000.json.gz").read_bytes() == packed_once
+    assert "packed 0 files" in nightly(*prune, "--yes").stdout
+    left, packed = list(results.rglob("*.json")), list(results.rglob("*.json.gz"))
+    assert (len(left), len(packed)) == (20, 60)
+    after = {file.with_suffix("") for file in packed} | set(left)
+    assert after == before.keys()
+    assert all(reading.load(str(file)) == before[file.with_suffix("")] for file in packed)
+    assert site() == [] and index.complaints() == []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, git_commits) -> Path:
+    """A repository with these tools, whose program is the fake and whose night takes a moment."""
+    repo = tmp_path / "repo"
+    git_commits(repo, 1)
+    shutil.copytree(TOOLS, repo / "tools", ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    (repo / ".venv").symlink_to(sys.prefix)
+    (repo / "results" / "nightly").mkdir(parents=True)
+    shutil.copy(EXAMPLES / "night_check.py", repo / "results" / "nightly")
+    build = f'build = "cp {FAKE} bench"\nprogram = "bench"\n'
+    (repo / "results" / "nightly" / "night.toml").write_text(build + CONFIG)
+    return repo
+
+
+def test_the_example_for_slurm_measures_a_night_without_slurm(checkout: Path) -> None:
+    (script,) = re.findall(r"```sh\n(#!/bin/bash\n#SBATCH .*?)```", README, re.DOTALL)
+    done = subprocess.run(["bash"], input=script, cwd=checkout, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    (night,) = (checkout / "results" / "local").glob("*_*")
+    assert journal.read(night).state == "complete" and len(list(night.glob("*.json"))) == 6
+
+
+def test_the_example_for_reframe(checkout: Path) -> None:
+    """Loaded and run where ReFrame is installed (pip install reframe-hpc); else read as Python."""
+    check = checkout / "results" / "nightly" / "night_check.py"
+    compile(check.read_text(), check.name, "exec")
+    if not (reframe := shutil.which("reframe")):
+        pytest.skip("ReFrame is not installed; night_check.py was only compiled")
+    command = [
+        reframe,
+        "-c",
+        str(check),
+        "-r",
+        "--performance-report",
+        "--prefix",
+        checkout / "out",
+    ]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SGEMM/CPU/Ikj/n=64/real_time" in done.stdout
+    (night,) = (checkout / "results" / "generic-default").glob("*_*")
+    assert journal.read(night).state == "complete"
 
 
 def test_exit_code_is_1_on_a_confirmed_regression_only(nightly, tmp_path: Path) -> None:

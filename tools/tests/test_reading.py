@@ -331,6 +331,12 @@ def test_the_same_launch_counts_once(save) -> None:
     assert len(launches) == 1 and "counted once" in launches[0].warnings[0]
 
 
+def test_a_device_is_no_result() -> None:
+    """/dev/zero never ends: reading it would take all memory."""
+    with pytest.raises(UserError, match="/dev/zero: a device, not a result"):
+        reading.read(["/dev/zero"])
+
+
 @pytest.mark.parametrize("name", ["absent.json", "empty-folder"])
 def test_absent_sources(name: str, tmp_path: Path) -> None:
     (tmp_path / "empty-folder").mkdir()

@@ -21,6 +21,15 @@ def test_equal_sides_raise_no_alarm_in_19_of_20(world: simulate.World) -> None:
     assert by_default <= 1
 
 
+def test_a_floor_takes_most_alarms_of_restless_days_back_and_costs_nothing_in_turns() -> None:
+    without, floored, _ = simulate.answers(simulate.floored, simulate.RESTLESS, 2, seed=4).mean(0)
+    assert without > 0.15 and floored < without / 3
+    without, floored, found = simulate.answers(
+        simulate.floored, simulate.RESTLESS_TURNS, 2, seed=4
+    ).mean(0)
+    assert (without, floored, found) == (0, 0, 1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("world", simulate.WORLDS, ids=lambda world: world.title)
 def test_rates(world: simulate.World) -> None:

@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from documents import CASES, document, entry
+from documents import CASES, NAME, document, entry, launches, noisy
 
 from benchkit import deciding, machines, margins, reading, verdicts
 from benchkit.errors import UserError
 from benchkit.reading import Launch
 
 SETTINGS = verdicts.Settings()
-NAME = "SGEMM/CPU/Ikj/n:64/real_time"
 
 
 def judge(base: list[Launch], new: list[Launch], **settings: object) -> verdicts.Report:
@@ -22,27 +21,6 @@ def judge(base: list[Launch], new: list[Launch], **settings: object) -> verdicts
 def case(name: str, new: str = "new.json", old: str = "old.json") -> verdicts.Report:
     sides = [reading.read([CASES / name / file]) for file in (old, new)]
     return judge(*sides)
-
-
-def launches(times: list[float | None], name: str = NAME, **context: object) -> list[Launch]:
-    """One launch a time; None is a failed row."""
-    import json
-
-    rows = [
-        entry(name, t)
-        if t
-        else entry(name, error_occurred=True, error_message="-54", real_time=0.0)
-        for t in times
-    ]
-    texts = [json.dumps(document([row], launch_id=str(id(row)), **context)) for row in rows]
-    return [reading.parse(text.encode(), f"{i}.json") for i, text in enumerate(texts)]
-
-
-def noisy(
-    level: float = 1e-3, count: int = 10, spread: float = 0.005, seed: int = 1
-) -> list[float]:
-    rng = random.Random(seed)
-    return [level * rng.lognormvariate(0, spread) for _ in range(count)]
 
 
 def words(report: verdicts.Report) -> dict[str, str]:

@@ -6,8 +6,8 @@ const DATA = JSON.parse(document.getElementById("overview").textContent);
 const LOADED = JSON.parse(document.getElementById("inside").textContent);
 const VIEWS = { overview: "Overview", heat: "Heat map", ladder: "Ladder", roofline: "Roofline", compare: "Compare nights", nights: "Nights" };
 const SIGNS = { slower: "▲ slower", faster: "▼ faster", same: "● same", unclear: "○ unclear", broke: "✖ broke", missing: "✖ missing",
-  new: "＋ new", fixed: "✔ fixed", "still failing": "✖ still failing", "not comparable": "≠ not comparable" };
-const DEFAULTS = { view: "overview", m: "", s: "", q: "", side: "", show: "all", sort: "worst", from: "", to: "", log: "", unit: "time", a: "", b: "", op: "", n: "", night: "", theme: "auto" };
+  new: "+ new", fixed: "✔ fixed", "still failing": "✖ still failing", "not comparable": "≠ not comparable" };
+const DEFAULTS = { view: "overview", m: "", s: "", q: "", side: "", show: "all", sort: "worst", from: "", to: "", log: "", unit: "time", a: "", b: "", op: "", n: "", night: "", beside: "", group: "", theme: "auto" };
 let state = {};
 
 // ---- small helpers ----------------------------------------------------------------------------
@@ -133,7 +133,7 @@ function overview() {
   const orders = { worst: (a, b) => size(a) - size(b), best: (a, b) => size(b) - size(a), name: (a, b) => a.series.name < b.series.name ? -1 : 1 };
   listed.sort(orders[state.sort] || orders.worst);
   return [h("h1", {}, "Overview"),
-    h("p", {}, h("strong", { class: regressions ? "slower" : "faster" }, regressions ? `▲ ${regressions} confirmed regressions of the code` : "● no confirmed regression of the code"),
+    h("p", {}, h("strong", { class: regressions ? "slower" : "faster" }, regressions ? `▲ ${regressions} confirmed regression${regressions > 1 ? "s" : ""} of the code` : "● no confirmed regression of the code"),
       `; ${open.length} open changes, ${failing} failing and ${stale} stale of ${rows.length} series. ${DATA.order}`),
     table("Machines: the last night of each", ["Machine", "Nights", "Last night", "State", "Failing", "Stale"], DATA.machines.map((of, i) => {
       const last = of.nights.filter(n => !n.apart).pop() || of.nights[of.nights.length - 1], count = s => of.series.filter(x => x.state === s).length;
@@ -142,14 +142,14 @@ function overview() {
     h("h2", {}, "Changes, worst first"),
     DATA.alarms.length ? longTable("Changes of level found in the history", ALARM_HEADS, DATA.alarms.map(a => () => alarmRow(a)), 25) : h("p", {}, "No change of level in any series."),
     h("h2", {}, "Today against baseline"),
-    filters(), h("p", {}, `${listed.length} series; baseline: median of the ten nights before the last one.`),
+    filters(), h("p", {}, `${listed.length} series; baseline: median of the ten nights before the last one.`), groups(listed.map(r => r.series)),
     longTable("Last night of every series against its baseline", ["Benchmark", "Machine", "Last value", "Rate", "Against baseline", "State"], listed.map(r => () => seriesRow(r))),
     notes()];
 }
 
 function seriesRow({ of, series }) {
   const rate = series.rate ? significant(series.rate) + " " + series.unit : "–";
-  const states = { ok: "measured", failing: "✖ failing", skipped: "skipped", stale: "◌ stale: not in the last night", new: "＋ new", apart: "apart from the branch" };
+  const states = { ok: "measured", failing: "✖ failing", skipped: "skipped", stale: "◌ stale: not in the last night", new: "+ new", apart: "apart from the branch" };
   const ended = series.state === "stale" && series.last !== undefined ? `; ended after ${called(of.nights[series.last])}` : "";
   return [[link(series.name, { view: "series", m: of.name, s: series.name }), "long"], of.name, [seconds(series.value), "num"], [rate, "num"],
     change(series.base && series.value / series.base, series.margin), [states[series.state] + ended + (series.why ? `: ${series.why}` : ""), series.state === "failing" ? "slower" : series.state === "ok" ? "" : "warn"]];
@@ -160,7 +160,24 @@ function filters() {
     h("label", {}, "Search names ", h("input", { name: "q", type: "search", value: state.q, onchange: event => go({ q: event.target.value }) })),
     select("Machine", "m", machineOptions(true)), select("Side", "side", [["", "all"], ["CPU", "CPU"], ["GPU", "GPU (OpenCL)"]]),
     select("Show", "show", [["all", "all"], ["changed", "only changed"], ["failing", "failing"], ["stale", "stale"], ["new", "new"]]),
-    select("Order", "sort", [["worst", "worst first"], ["best", "best first"], ["name", "by name"]]), copyButton());
+    select("Order", "sort", [["worst", "worst first"], ["best", "best first"], ["name", "by name"]]),
+    select("Group by", "group", [["", "nothing"], ...Object.entries(GROUPS).map(([key, [text]]) => [key, text.toLowerCase()])]), copyButton());
+}
+
+// How series may be put together: name, and the filter that shows one group alone.
+const GROUPS = { op: ["Product", v => ({ q: v + "/" })], side: ["Side", v => ({ side: v })], variant: ["Variant", v => ({ q: `/${v}/` })], n: ["Size n", v => ({ q: `n:${v}/` })] };
+
+function groups(list) {
+  if (!GROUPS[state.group]) return "";
+  const [text, filter] = GROUPS[state.group], members = Map.groupBy(list, s => s[state.group] ?? "");
+  const rows = [...members].map(([value, group]) => {
+    const logs = group.filter(s => s.base).map(s => Math.log(s.value / s.base)), mean = Math.exp(logs.reduce((a, b) => a + b, 0) / logs.length);
+    const moved = kind => group.filter(s => s.base && change(s.value / s.base, s.margin)[1] === kind).length;
+    return { size: logs.length ? mean : 0, cells: [value === "" ? "without" : link(String(value), { ...state, ...filter(value), group: "" }), [group.length, "num"], [moved("slower"), "num"], [moved("faster"), "num"],
+      [group.filter(s => s.state === "failing").length, "num"], logs.length ? change(mean, group[0].margin) : ["–", "faint"]] };
+  });
+  rows.sort((a, b) => state.sort === "best" ? a.size - b.size : b.size - a.size);
+  return table(`Series by ${text.toLowerCase()}`, [text, "Series", "Slower", "Faster", "Failing", "Geometric mean against baseline"], rows.map(r => r.cells));
 }
 
 function copyButton() {
@@ -170,60 +187,6 @@ function copyButton() {
 function notes() {
   if (!DATA.warnings.length) return "";
   return h("details", {}, h("summary", {}, `${DATA.warnings.length} remarks on the result files`), h("ul", {}, DATA.warnings.map(w => h("li", {}, w))));
-}
-
-// ---- series -----------------------------------------------------------------------------------
-
-async function seriesView() {
-  const of = machine(), place = Math.max(0, of.series.findIndex(s => s.name === state.s)), about = of.series[place];
-  const packed = await need(`s/${DATA.machines.indexOf(of)}-${place}-${of.stamp}`), back = list => list && list.map(v => v === null ? null : v * packed.scale);
-  const data = { ...packed, v: back(packed.v), lo: back(packed.lo), hi: back(packed.hi), raw: packed.raw.map(back) };
-  const rates = state.unit === "rate" && about.unit, work = about.rate * about.value, relative = state.unit === "relative" && about.value;
-  const turn = v => v === null ? null : rates ? work / v : relative ? v / about.value : v, format = v => rates ? significant(v) : relative ? percent(v) : seconds(v);
-  const last = of.nights.length - 1, from = Math.min(+(state.from || Math.max(0, last - 89)), last), to = Math.min(+(state.to || last), last);
-  const mine = DATA.alarms.filter(a => DATA.machines[a.m] === of && a.series === about.name);
-  const marks = mine.map(a => ({ at: a.night, kind: a.after > a.before ? "step" : "step good", sign: a.after > a.before ? "▲" : "▼",
-    text: `${a.state}: ${change(a.after / a.before, 0)[0]} since ${called(of.nights[a.night])}` }));
-  of.nights.forEach((n, i) => { if (n.changed) marks.push({ at: i, kind: "context", sign: "◆", text: `${called(n)}: ${n.changed.join("; ")}` }); });
-  const days = new Set(of.nights.slice(from, to + 1).map(day)).size, oneDay = days < (to - from + 1) / 2;
-  const show = i => [oneDay ? `${day(of.nights[i]).slice(5)} ${minute(of.nights[i])}` : day(of.nights[i]).slice(2), `${called(of.nights[i])}: ${data.st[i] ? data.st[i].join(": ") : data.v[i] === null ? "no value (" + of.nights[i].state + ")" : format(turn(data.v[i]))}`];
-  const shown = { v: data.v.map(turn), lo: data.lo.map(turn), hi: data.hi.map(turn), raw: data.raw.map(r => r && r.map(turn)), marks, apart: of.nights.findIndex(n => n.apart) };
-  if (shown.apart < 0) shown.apart = of.nights.length;
-  const view = { from, to, log: state.log === "1" };
-  const zoom = (a, b) => go({ from: a, to: b });
-  const label = `${about.name} on ${of.name}: ${rates ? about.unit : relative ? "time against the last night" : "time"} of nights ${called(of.nights[from])} to ${called(of.nights[to])}. Arrow keys read nights, plus and minus zoom, 0 shows all.`;
-  return [h("h1", {}, about.name), h("p", {}, sentence(of, about, data)), seriesBar(of, about, { from, to, last }, zoom),
-    lineChart(shown, view, label, format, show, zoom),
-    h("p", { class: "faint" }, "Blue points and line: median of the launches. Band: their middle half. Grey dots: launches. ▲ ▼ solid line: the level changed. ◆ dashed line: machine, driver or compiler changed; after a change of machine or driver statistics start anew. ◇: a commit that is not on the branch."),
-    h("h2", {}, "Changes"), mine.length ? table("Changes of level of this series", ALARM_HEADS, mine.map(alarmRow)) : h("p", {}, "No change of level."),
-    h("details", { id: "behind" }, h("summary", {}, "Table of the nights in this chart"),
-      table("Values of the chart", ["Night", "Median", "Quartiles", about.unit || "Rate", "Launches", "Remarks"], of.nights.map((n, i) => i).filter(i => i >= from && i <= to).map(i => [
-        link(called(of.nights[i]), { view: "nights", m: of.name, night: of.nights[i].key }), [seconds(data.v[i]), "num"], [`${seconds(data.lo[i])} – ${seconds(data.hi[i])}`, "num"],
-        [data.r[i] === null ? "–" : significant(data.r[i]), "num"], [(data.raw[i] || []).length, "num"], [(data.st[i] || (data.v[i] === null ? [of.nights[i].state === "complete" ? "no value" : of.nights[i].state] : [])).join(": "), "long"]])))];
-}
-
-function sentence(of, about, data) {
-  const parts = [`${data.v.filter(v => v !== null).length} nights with a value on ${of.name}.`];
-  if (about.value) parts.push(`Last: ${seconds(about.value)}${about.rate ? `, ${significant(about.rate)} ${about.unit}` : ""}${about.base ? `, ${change(about.value / about.base, about.margin)[0]} against the baseline of ${seconds(about.base)}` : ""}.`);
-  const [nights, launches] = data.noise.map(v => v && `±${significant(100 * v)} %`);
-  if (nights) parts.push(`Noise: ${nights} from night to night${launches ? `, ${launches} from launch to launch` : ""}.`);
-  if (about.formerly) parts.push(`Formerly ${about.formerly.join(", ")}.`);
-  if (data.drift) parts.push(`It drifts slowly: ${percent(data.drift)} time over the whole history.`);
-  if (about.state !== "ok") parts.push(`State: ${about.state}${about.why ? ` (${about.why})` : ""}.`);
-  return parts.join(" ");
-}
-
-function seriesBar(of, about, range, zoom) {
-  const { from, to, last } = range, quarter = Math.max(1, Math.round((to - from) / 4));
-  const button = (text, action, pressed) => h("button", { type: "button", onclick: action, "aria-pressed": pressed === undefined ? undefined : String(pressed) }, text);
-  const latest = count => button(`last ${count}`, () => zoom(Math.max(0, last - count + 1), last), from === Math.max(0, last - count + 1) && to === last);
-  return h("div", { class: "bar" }, latest(30), latest(90), button("all", () => zoom(0, last), from === 0 && to === last),
-    button("zoom in", () => zoom(Math.min(from + quarter, to - 1), to)), button("zoom out", () => zoom(Math.max(0, from - 2 * quarter), Math.min(last, to + quarter))),
-    button("earlier", () => zoom(Math.max(0, from - quarter), Math.max(1, to - quarter))), button("later", () => zoom(Math.min(last - 1, from + quarter), Math.min(last, to + quarter))),
-    button("logarithmic", () => go({ log: state.log ? "" : "1" }), state.log === "1"),
-    about.unit ? button(about.unit, () => go({ unit: state.unit === "rate" ? "time" : "rate" }), state.unit === "rate") : "",
-    button("relative", () => go({ unit: state.unit === "relative" ? "time" : "relative" }), state.unit === "relative"),
-    copyButton(), DATA.machines.length > 1 ? select("Machine", "m", DATA.machines.filter(m => m.series.some(s => s.name === about.name)).map(m => [m.name, m.name])) : "");
 }
 
 // ---- compare two nights -----------------------------------------------------------------------
@@ -313,15 +276,26 @@ async function nightsView() {
   return [h("h1", {}, chosen ? `Night ${called(chosen)}` : "Nights"), h("form", {}, select("Machine", "m", machineOptions(false)), copyButton()),
     chosen ? await nightDetails(of, chosen) : "", chosen ? h("h2", {}, "All nights") : "", h("p", {}, DATA.order),
     longTable(`Nights on ${of.name}, newest first`, heads, on.map(row)),
-    apart.length ? [h("h2", {}, "Nights apart"), h("p", {}, "Their commits are not on the branch (any more): after a forced push, or from another branch. They take no part in statistics."), longTable("Nights apart from the branch", heads, apart.map(row))] : "",
+    apart.length ? [h("h2", {}, "Nights apart"), h("p", {}, "Their commits are not on the branch (any more): after a forced push, or from another branch; or only their dates could place them, and those are in the future. They take no part in statistics."), longTable("Nights apart from the branch", heads, apart.map(row))] : "",
     of.unmeasured.length ? h("details", {}, h("summary", {}, `${of.unmeasured.length} commits without a night since the first one`), h("p", {}, of.unmeasured.join(", "))) : ""].flat();
 }
 
+// The same program on both sides, in turns: what differs is the machine's doing, or chance.
+function noiseFloor(of, rows) {
+  const margins = new Map(of.series.flatMap(s => [s.name, ...(s.formerly || [])].map(name => [name, s.margin])));
+  const apart = Object.entries(rows).filter(([, [, , launches]]) => launches.length >= 4).map(([name, [, , launches]]) =>
+    ({ name, by: Math.abs(Math.log(median(launches.filter((v, i) => i % 2)) / median(launches.filter((v, i) => i % 2 === 0)))), margin: margins.get(name) }));
+  if (!apart.length) return "Too few launches to compare the night with itself; four or more tell.";
+  const beyond = apart.filter(r => r.by > Math.log(1 + r.margin)).sort((a, b) => b.by - a.by), off = r => (100 * Math.expm1(r)).toFixed(1) + " %";
+  return `Noise floor: odd and even launches of this night lie ${off(median(apart.map(r => r.by)))} apart in the middle row, ` +
+    (beyond.length ? `and ▲ beyond the margin in ${beyond.length} of ${apart.length} rows: ${beyond.slice(0, 3).map(r => `${r.name} (${off(r.by)})`).join(", ")}${beyond.length > 3 ? " and others" : ""}.` : `and ● inside the margin in all ${apart.length} rows.`);
+}
+
 async function nightDetails(of, night) {
-  const full = context(of, of.nights.indexOf(night)), list = pairs => h("dl", {}, pairs.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, String(v))]));
+  const full = context(of, of.nights.indexOf(night)), rows = await need("n/" + night.key), list = pairs => h("dl", {}, pairs.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, String(v))]));
   return h("section", { "aria-label": "This night" }, h("p", {}, `Commit ${night.sha || "unknown"} on ${of.name}: ${night.state}${night.message ? ` (${night.message})` : ""}. `, link("Compare with the night before", { view: "compare", m: of.name, b: night.key })),
-    night.notes ? h("ul", {}, night.notes.map(t => h("li", {}, t))) : "", h("h2", {}, "Machine and build"), list(Object.entries(full).sort()),
-    h("h2", {}, "Rows"), longTable("Every row of this night", ["Benchmark", "Median", "Launches", "Status"], Object.entries(await need("n/" + night.key)).map(([name, [status, message, launches]]) => () =>
+    h("p", {}, noiseFloor(of, rows)), night.notes ? h("ul", {}, night.notes.map(t => h("li", {}, t))) : "", h("h2", {}, "Machine and build"), list(Object.entries(full).sort()),
+    h("h2", {}, "Rows"), longTable("Every row of this night", ["Benchmark", "Median", "Launches", "Status"], Object.entries(rows).map(([name, [status, message, launches]]) => () =>
       [[name, "long"], [launches.length ? seconds(median(launches)) : "–", "num"], [launches.length, "num"], [[status, message].filter(Boolean).join(": "), "long"]]), 25));
 }
 
@@ -338,7 +312,7 @@ async function draw() {
   document.getElementById("theme").value = state.theme;
   document.getElementById("views").replaceChildren(...Object.entries(VIEWS).map(([view, text]) =>
     link(text, { view, m: view === "overview" ? "" : state.m }, { "aria-current": view === state.view ? "page" : undefined })));
-  const main = document.getElementById("main"), focused = document.activeElement && document.activeElement.tagName === "svg";
+  const main = document.getElementById("main"), focused = [...main.querySelectorAll("svg")].indexOf(document.activeElement);
   let content;
   try {
     content = DATA.machines.length ? await DRAW[state.view]() : [h("h1", {}, "No nights yet"), h("p", {}, "Run tools/nightly.py, then build this page again."), notes()];
@@ -347,7 +321,7 @@ async function draw() {
   }
   main.replaceChildren(...content.filter(c => c !== "" && c !== null && c !== undefined));
   document.title = main.querySelector("h1").textContent + " – benchmark history";
-  if (focused && main.querySelector("svg")) main.querySelector("svg").focus();
+  if (main.querySelectorAll("svg")[focused]) main.querySelectorAll("svg")[focused].focus();
   else if (before && before !== state.view) main.focus();
   main.dataset.ready = location.hash || "#";
 }

@@ -1,5 +1,6 @@
 // One chart: nights along x, a value along y, with median, quartile band, raw launches and markers.
-// Pointer: drag to zoom, double-click for all. Keyboard: arrows move the cursor, + and - zoom, 0 all.
+// Pointer: drag to zoom, double-click for all. Keyboard: arrows move the cursor, Home and End go to the
+// ends, + and - zoom, Page Up and Page Down show other nights, 0 all.
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -21,10 +22,10 @@ function ticks(low, high, count) {
   return found;
 }
 
-// data: {v, lo, hi, raw, marks: [{at, kind, text}], apart}; view: {from, to, log};
-// show(night) gives [label, sentence]; changed(from, to) is called when the user zooms.
-function lineChart(data, view, label, format, show, changed) {
-  const from = view.from, to = view.to, span = Math.max(1, to - from);
+// data: {v, lo, hi, raw, marks: [{at, kind, text}], apart}; show(night) gives [label, sentence];
+// view: {from, to, log, format(value), zoom(from, to), cursors}: charts with one `cursors` share it.
+function lineChart(data, view, label, show) {
+  const { from, to, format } = view, span = Math.max(1, to - from);
   const x = at => LEFT + (WIDTH - LEFT - RIGHT) * (at - from + 0.5) / (span + 1);
   const inside = [];
   for (let i = from; i <= to; i++) if (data.v[i] !== null) inside.push(i);
@@ -51,7 +52,7 @@ function lineChart(data, view, label, format, show, changed) {
   drawMarks(root, data, x, from, to);
   drawPoints(root, data, inside, x, y, fixed);
   if (!all.length) root.append(svg("text", { x: WIDTH / 2, y: HEIGHT / 2, "text-anchor": "middle" }, "no values in these nights"));
-  interact(root, { from, to, x, last: data.v.length - 1 }, show, changed);
+  interact(root, { ...view, x, last: data.v.length - 1 }, show);
   return root;
 }
 
@@ -89,18 +90,21 @@ function drawPoints(root, data, inside, x, y, fixed) {
   }
 }
 
-function interact(root, place, show, changed) {
-  const { from, to, x, last } = place;
+function interact(root, place, show) {
+  const { from, to, x, last, zoom, cursors } = place;
   const cursor = svg("line", { class: "cursor", y1: TOP, y2: HEIGHT - BOTTOM, x1: -9, x2: -9 });
   const text = svg("text", { x: LEFT + 6, y: HEIGHT - BOTTOM - 6 });
   const pick = svg("rect", { class: "pick", y: TOP, height: HEIGHT - TOP - BOTTOM, width: 0 });
   root.append(pick, cursor, text);
   const clamp = at => Math.max(from, Math.min(to, at));
   let at = to, start = null;
-  const move = (to, aloud) => {
+  cursors.push(to => {
     at = clamp(to);
     cursor.setAttribute("x1", x(at)); cursor.setAttribute("x2", x(at));
     text.textContent = show(at)[1];
+  });
+  const move = (to, aloud) => {
+    for (const follow of cursors) follow(to);
     if (aloud) document.getElementById("said").textContent = show(at)[1];
   };
   const under = event => {
@@ -118,17 +122,19 @@ function interact(root, place, show, changed) {
     const end = under(event), begin = start;
     start = null;
     pick.setAttribute("width", 0);
-    if (begin !== null && Math.abs(end - begin) >= 2) changed(Math.min(begin, end), Math.max(begin, end));
+    if (begin !== null && Math.abs(end - begin) >= 2) zoom(Math.min(begin, end), Math.max(begin, end));
   });
-  root.addEventListener("dblclick", () => changed(0, last));
+  root.addEventListener("dblclick", () => zoom(0, last));
   root.addEventListener("keydown", event => {
-    const half = Math.max(1, Math.round((to - from) / 4));
+    const half = Math.max(1, Math.round((to - from) / 4)), span = to - from;
     const keys = {
       ArrowLeft: () => move(at - 1, true), ArrowRight: () => move(at + 1, true),
       Home: () => move(from, true), End: () => move(to, true),
-      "+": () => changed(Math.max(0, at - half), Math.min(last, at + half)),
-      "-": () => changed(Math.max(0, from - half), Math.min(last, to + half)),
-      "0": () => changed(0, last),
+      PageUp: () => zoom(Math.max(0, from - 2 * half), Math.max(0, from - 2 * half) + span),
+      PageDown: () => zoom(Math.min(last, to + 2 * half) - span, Math.min(last, to + 2 * half)),
+      "+": () => zoom(Math.max(0, at - half), Math.min(last, at + half)),
+      "-": () => zoom(Math.max(0, from - half), Math.min(last, to + half)),
+      "0": () => zoom(0, last),
     };
     if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();

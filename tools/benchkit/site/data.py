@@ -117,7 +117,8 @@ def _machine(history: History, machine: Machine, rules: Rules) -> dict[str, Any]
             for side, roof in roofs.items()
         },
         "series": [
-            _series(machine, one, rules) | _under_roof(one, roofs) for one in machine.series
+            _series(machine, one, rules) | _under_roof(one, machine.last(one), roofs)
+            for one in machine.series
         ],
         "unmeasured": [sha[:12] for sha in history.unmeasured(machine)[-200:]],
     }
@@ -126,20 +127,20 @@ def _machine(history: History, machine: Machine, rules: Rules) -> dict[str, Any]
 def _peaks(machine: Machine) -> Iterator[tuple[Name, float]]:
     """The best rate of every Peak row, FLOP/s or bytes/s, in the baseline's nights and the last."""
     for one in machine.series:
-        if one.fields.op == "Peak" and one.last is not None:
-            bounds = [b for b in machine.segments(one) if b <= one.last]
-            rates = one.rate[bounds[-1] if bounds else 0 : one.last + 1]
+        if one.fields.op == "Peak" and (last := machine.last(one)) is not None:
+            bounds = [b for b in machine.segments(one) if b <= last]
+            rates = one.rate[bounds[-1] if bounds else 0 : last + 1]
             rates = rates[np.isfinite(rates)][-RECENT - 1 :]
             if len(rates):
                 yield one.fields, float(rates.max()) * 1e9
 
 
-def _under_roof(one: Series, roofs: dict[str, Roofs]) -> dict[str, Any]:
+def _under_roof(one: Series, last: int | None, roofs: dict[str, Roofs]) -> dict[str, Any]:
     """Where the last value lies on the roofline, for products by their kernel alone."""
-    if one.last is None:
+    if last is None:
         return {}
-    own = float(one.percent[one.last])
-    seconds, roof = float(one.value[one.last]), roofs.get(one.fields.side, Roofs(None))
+    own = float(one.percent[last])
+    seconds, roof = float(one.value[last]), roofs.get(one.fields.side, Roofs(None))
     at = roofline.point(one.name, one.fields, seconds, roof, own if math.isfinite(own) else None)
     if at is None:
         return {}
@@ -172,7 +173,7 @@ KEPT = {*RULES, "benchmark_version", "suite_version", "git_dirty"} - {"host_name
 
 
 def _series(machine: Machine, one: Series, rules: Rules) -> dict[str, Any]:
-    fields, last = one.fields, one.last
+    fields, last = one.fields, machine.last(one)
     said: dict[str, Any] = {
         "name": one.name,
         "op": fields.op,
@@ -200,7 +201,7 @@ def state(machine: Machine, one: Series) -> str:
     """ok, failing, skipped, stale (not in the last night that measured), new, or none yet."""
     nights = machine.measured
     if not nights:
-        return "ok" if one.last is not None else "failing"
+        return "ok" if machine.last(one) is not None else "failing"
     known = np.isfinite(one.value[: machine.on_branch])
     known[[at for at in one.status if at < machine.on_branch]] = True
     there = np.flatnonzero(known)

@@ -21,7 +21,7 @@ from benchkit.index import Index
 from benchkit.site import data
 
 HERE = Path(__file__).parent
-SCRIPTS = ("chart.js", "roofline.js", "verdict.js", "app.js")
+SCRIPTS = ("chart.js", "series.js", "roofline.js", "verdict.js", "app.js")
 DATA_VERSION = 3  # of what the files of data/ hold
 ONE_FILE = 60_000  # raw launches up to which the site is one file
 
@@ -91,8 +91,10 @@ def _stamped(
 
 
 def _digest(index: Index, place: str) -> str:
+    """What a night's file and links are called by: its content, packed or not."""
     rows = index.db.execute("SELECT path, digest FROM file WHERE place=? ORDER BY path", (place,))
-    return hashlib.sha256(json.dumps([place, rows.fetchall()]).encode()).hexdigest()[:16]
+    content = [(path.removesuffix(".gz"), digest) for path, digest in rows]
+    return hashlib.sha256(json.dumps([place, content]).encode()).hexdigest()[:16]
 
 
 def _embed(values: Any) -> str:
