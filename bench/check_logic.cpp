@@ -2,6 +2,7 @@
 #include "bench/accuracy.hpp"
 #include "bench/options.hpp"
 #include "bench/problem.hpp"
+#include "bench/selftest.hpp"
 #include "gpu/event_time.hpp"
 #include "gpu/peers.hpp"
 
@@ -235,6 +236,32 @@ TEST(Accuracy, AnErrorBeyondTheBoundIsNamedWithItsInputs) {
   EXPECT_EQ(bench::beyond_bound({1, 1, 300, 1}, 100, kEpsilon),
             "inexact: 3 times its bound for cancelling inputs");
   EXPECT_NE(bench::beyond_bound({NAN, 1, 1, 1}, 100, kEpsilon), "");
+}
+
+// A launch of some rounds on a device that takes a microsecond for each.
+bench::ClockPoint launched(std::size_t rounds) {
+  const double seconds = static_cast<double>(rounds) * 1e-6;
+  return {rounds, seconds, seconds, 0};
+}
+
+TEST(Selftest, LaunchesAreLengthenedWhereTheFirstWasSlow) {
+  const bench::ClockPoint slow{64, 1, 1, 0};  // the machine had other things to do
+  EXPECT_GT(bench::launch_of(2e-3, slow, launched).event, 1e-3);
+}
+
+TEST(Selftest, WithoutALongLaunchNothingIsTested) {
+  bench::ClockReport report;
+  EXPECT_TRUE(bench::agree(report));  // there is no device
+  report.points = {launched(900)};
+  EXPECT_FALSE(bench::agree(report));
+  EXPECT_TRUE(bench::summary(report).starts_with("not tested: no launch took more than 1 ms"));
+  EXPECT_NE(bench::table(report).find("NOT TESTED"), std::string::npos);
+  report.points.push_back(launched(1100));
+  EXPECT_TRUE(bench::agree(report));
+  EXPECT_TRUE(bench::summary(report).starts_with("ok: wall/event 1.000 at 1.10 ms"));
+  report.points.back().wall *= 1.04;
+  EXPECT_FALSE(bench::agree(report));
+  EXPECT_TRUE(bench::summary(report).starts_with("failed: wall/event 1.040"));
 }
 
 // What a filter selects must be what its words say, by the rules of names in the design.

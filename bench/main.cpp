@@ -15,20 +15,27 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 namespace {
 
 using bench::Options;
 
-// Only async-signal-safe calls: the partial file keeps its name, so nothing takes it for a whole.
+constexpr const char* kInterrupted = "\nbench: interrupted\n";
+
+// What the handler says: by the file that is open at the moment.
+std::atomic<const char*> farewell = kInterrupted;
+
+// Only async-signal-safe calls.
 extern "C" void interrupted(int signal) {
-  static constexpr char kText[] =
-      "\nbench: interrupted; what --benchmark_out has so far stays in FILE.partial\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kText, sizeof kText - 1);
+  const char* const text = farewell;
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
   _exit(128 + signal);
 }
 
@@ -39,7 +46,7 @@ int list_devices() {
     fmt::print("{}  {} / {} ({}, {} compute units, {})\n", i, info.platform, info.name, info.type,
                info.compute_units, info.version);
   }
-  if (devices.empty()) fmt::print(stderr, "bench: there is no OpenCL device\n");
+  if (devices.empty()) fmt::print(stderr, "bench: no OpenCL device: {}\n", gpu::why_no_devices());
   return devices.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -62,9 +69,8 @@ int describe_device(const std::string& wanted) {
 std::unique_ptr<gpu::Session> open_session(const Options& options) {
   const auto devices = gpu::devices();
   if (devices.empty() && options.device.empty()) {
-    fmt::print(
-        stderr,
-        "bench: no OpenCL device, so there are no GPU rows (install pocl-opencl-icd for one)\n");
+    fmt::print(stderr, "bench: no OpenCL device, so there are no GPU rows: {}\n",
+               gpu::why_no_devices());
     return nullptr;
   }
   const gpu::Sources sources =
@@ -91,7 +97,7 @@ void examine(const Options& options, bench::Machine& machine) {
   benchmark::AddCustomContext("warnings", fmt::format("{}", fmt::join(lines, "; ")));
   const auto clocks = bench::test_clocks(machine, false);
   if (!bench::agree(clocks))
-    fmt::print(stderr, "bench: warning: the clocks disagree: {}\n", bench::summary(clocks));
+    fmt::print(stderr, "bench: warning: test of the clocks {}\n", bench::summary(clocks));
   benchmark::AddCustomContext("selftest", bench::summary(clocks));
 }
 
@@ -112,18 +118,17 @@ void initialize_library(const Options& options, char* program) {
   if (argc > 1) throw bench::Usage(fmt::format("unknown argument {}; see --help", argv[1]));
 }
 
-int report(const Options& options, const bench::Ledger& ledger, std::size_t matched) {
-  if (matched == 0) {
-    fmt::print(stderr, "bench: --benchmark_filter={} matches no row; see --benchmark_list_tests\n",
-               options.filter);
-    if (!options.out.empty()) std::filesystem::remove(options.partial_out());
-    return EXIT_FAILURE;
-  }
-  if (!options.out.empty()) std::filesystem::rename(options.partial_out(), options.out);
-  if (ledger.failed + ledger.skipped > 0)
-    fmt::print(stderr, "bench: {} measured, {} skipped, {} failed\n", ledger.measured,
-               ledger.skipped, ledger.failed);
-  return ledger.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+// The flags name no row: which of them, and why.
+int complain(const Options& options, bool gpu) {
+  std::string text = fmt::format("--benchmark_filter={} matches no row", options.filter);
+  if (options.accuracy) text = fmt::format("--accuracy={} matches no row", *options.accuracy);
+  if (options.explain)
+    text = fmt::format("--explain={} matches no kernel{}; only a device's kernels can be explained",
+                       *options.explain, gpu ? "" : ", because there is no device");
+  if ((options.accuracy || options.explain) && !options.filter.empty())
+    text += fmt::format(" that --benchmark_filter={} lets through", options.filter);
+  fmt::print(stderr, "bench: {}; see --benchmark_list_tests\n", text);
+  return EXIT_FAILURE;
 }
 
 // All rows; a peer that is not there or a broken table is bad usage.
@@ -139,17 +144,61 @@ std::vector<bench::Case> load_cases(const Options& options) {
   }
 }
 
-int run(const Options& options, char* program) {
+void begin_file(const Options& options) {
+  if (options.out.empty()) return;
+  if (!std::ofstream(options.partial_out()))
+    throw bench::Usage(fmt::format(
+        "--benchmark_out={} cannot be written; check folder and permissions", options.out));
+  static const std::string text = fmt::format(
+      "\nbench: interrupted; what there is so far stays in {}\n", options.partial_out());
+  farewell = text.c_str();
+}
+
+// Only a whole file gets the name that was asked for.
+void end_file(const Options& options, bool complete) {
+  if (options.out.empty()) return;
+  if (!complete)
+    throw std::runtime_error(
+        fmt::format("{} could not be written to its end (is the disk full?); what there is stays "
+                    "in {}",
+                    options.out, options.partial_out()));
+  farewell = kInterrupted;
+  std::filesystem::rename(options.partial_out(), options.out);
+}
+
+int measure(const Options& options, bench::Suite& suite) {
+  bench::Ledger ledger;
+  bench::Complaints complaints;
+  bench::Bookkeeper display(
+      options.explain || options.accuracy ? complaints : bench::display_reporter(), &ledger);
+  const auto to_file = bench::file_reporter(options.out_format);
+  bench::Bookkeeper file(*to_file, nullptr);
+  begin_file(options);
+  benchmark::RunSpecifiedBenchmarks(&display, options.out.empty() ? nullptr : &file);
+  if (options.explain && ledger.measured > 0) fmt::print("{}", suite.explanation());
+  if (options.accuracy && ledger.measured > 0) fmt::print("{}", suite.accuracy());
+  if (ledger.failed + ledger.skipped > 0)
+    fmt::print(stderr, "bench: {} measured, {} skipped, {} failed\n", ledger.measured,
+               ledger.skipped, ledger.failed);
+  end_file(options, file.complete());
+  return ledger.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+// What there is, without asking any device.
+int list_rows(const Options& options, const std::vector<bench::Case>& cases) {
+  bench::Suite suite(options, cases, {cpu::Workspace(options.threads), nullptr});
+  suite.register_rows(true);
+  if (suite.asked_for() == 0) return complain(options, true);
+  benchmark::RunSpecifiedBenchmarks();
+  return EXIT_SUCCESS;
+}
+
+int run(const Options& options) {
   for (const auto& text :
        {options.explain.value_or(""), options.accuracy.value_or(""), options.filter})
     bench::selected(text, "");  // a broken expression is bad usage, said before any work
-  initialize_library(options, program);
   const std::vector<bench::Case> cases = load_cases(options);
-  if (options.list_tests) {  // what there is, without asking any device
-    bench::Suite suite(options, cases, {cpu::Workspace(options.threads), nullptr});
-    suite.register_rows(true);
-    return benchmark::RunSpecifiedBenchmarks() > 0 ? EXIT_SUCCESS : report(options, {}, 0);
-  }
+  if (options.list_tests) return list_rows(options, cases);
   // NVIDIA's compiler says nothing about kernels that come from its cache.
   if (options.explain) setenv("CUDA_CACHE_DISABLE", "1", 0);
   auto session = open_session(options);
@@ -161,35 +210,37 @@ int run(const Options& options, char* program) {
   examine(options, machine);
   bench::Suite suite(options, cases, std::move(machine));
   suite.register_rows(gpu);
+  return suite.asked_for() > 0 ? measure(options, suite) : complain(options, gpu);
+}
 
-  bench::Ledger ledger;
-  bench::Complaints complaints;
-  benchmark::BenchmarkReporter* const rows =
-      options.explain || options.accuracy ? &complaints : benchmark::CreateDefaultDisplayReporter();
-  bench::Bookkeeper display(*rows, &ledger);
-  const auto to_file = bench::file_reporter(options.out_format);
-  bench::Bookkeeper file(*to_file, nullptr);
-  std::signal(SIGTERM, interrupted);
-  std::signal(SIGINT, interrupted);
-  const auto matched =
-      benchmark::RunSpecifiedBenchmarks(&display, options.out.empty() ? nullptr : &file);
-  if (options.explain && ledger.measured > 0) fmt::print("{}", suite.explanation());
-  if (options.accuracy) fmt::print("{}", suite.accuracy());
-  return report(options, ledger, matched);
+int program(int argc, char** argv) {
+  const Options options = bench::parse(argc, argv);
+  if (!options.help.empty()) {
+    fmt::print("{}", options.help);
+    return EXIT_SUCCESS;
+  }
+  initialize_library(options, argv[0]);
+  if (options.list_devices) return list_devices();
+  if (options.describe_device) return describe_device(options.device);
+  return run(options);
+}
+
+// A full disk is met when the buffer is written, which nobody has looked at until here.
+void flush_results() {
+  std::fflush(stdout);
+  if (std::ferror(stdout) != 0)
+    throw std::runtime_error("the output could not be written to its end (is the disk full?)");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGTERM, interrupted);
+  std::signal(SIGINT, interrupted);
   try {
-    const Options options = bench::parse(argc, argv);
-    if (!options.help.empty()) {
-      fmt::print("{}", options.help);
-      return EXIT_SUCCESS;
-    }
-    if (options.list_devices) return list_devices();
-    if (options.describe_device) return describe_device(options.device);
-    return run(options, argv[0]);
+    const int code = program(argc, argv);
+    flush_results();
+    return code;
   } catch (const cl::Error& error) {
     fmt::print(stderr, "bench: {}\n", gpu::describe(error));
     return EXIT_FAILURE;

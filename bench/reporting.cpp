@@ -10,6 +10,23 @@
 
 namespace bench {
 
+namespace {
+
+class Console final : public benchmark::ConsoleReporter {
+ public:
+  // Colours and columns as the library read them from its flags.
+  explicit Console(const ConsoleReporter& settings) : ConsoleReporter(settings) {}
+
+ protected:
+  void PrintRunData(const Run& run) override {
+    if (outcome(run) != Outcome::kSkipped) return ConsoleReporter::PrintRunData(run);
+    GetOutputStream() << fmt::format("{:<{}} {}\n", run.benchmark_name(), name_field_width_,
+                                     reason(run));
+  }
+};
+
+}  // namespace
+
 bool Bookkeeper::ReportContext(const Context& context) {
   inner_.SetOutputStream(&GetOutputStream());
   inner_.SetErrorStream(&GetErrorStream());
@@ -49,6 +66,11 @@ void Bookkeeper::ReportRuns(const std::vector<Run>& runs) {
   inner_.ReportRuns(corrected);
 }
 
+void Bookkeeper::Finalize() {
+  inner_.Finalize();
+  complete_ = GetOutputStream().flush().good();
+}
+
 // The repetitions of one row arrive together, in the order of measuring, aggregates after them.
 void Bookkeeper::report_drift(const std::vector<Run>& runs) {
   std::vector<double> seconds;
@@ -63,6 +85,14 @@ void Complaints::ReportRuns(const std::vector<Run>& runs) {
   for (const Run& run : runs)
     if (outcome(run) != Outcome::kMeasured)
       fmt::print(stderr, "{}: {}\n", run.benchmark_name(), reason(run));
+}
+
+benchmark::BenchmarkReporter& display_reporter() {
+  benchmark::BenchmarkReporter* const library = benchmark::CreateDefaultDisplayReporter();
+  const auto* const console = dynamic_cast<const benchmark::ConsoleReporter*>(library);
+  if (console == nullptr) return *library;
+  static Console ours(*console);
+  return ours;
 }
 
 std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string& format) {

@@ -25,13 +25,17 @@ class Bookkeeper final : public benchmark::BenchmarkReporter {
 
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
-  void Finalize() override { inner_.Finalize(); }
+  void Finalize() override;
+
+  /// Whether all of it was reported, and the stream took it.
+  [[nodiscard]] bool complete() const { return complete_; }
 
  private:
   static void report_drift(const std::vector<Run>& runs);
 
   benchmark::BenchmarkReporter& inner_;
   Ledger* ledger_;
+  bool complete_ = false;
 };
 
 /// Says nothing but why a row was not measured, and that on stderr.
@@ -40,6 +44,10 @@ class Complaints final : public benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override;
 };
+
+/// The library's reporter for --benchmark_format, there until the program ends; on the console a
+/// row that was skipped says "skipped: reason", where the library of 1.7 speaks of an error.
+benchmark::BenchmarkReporter& display_reporter();
 
 /// The library's reporter for --benchmark_out_format.
 std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string& format);

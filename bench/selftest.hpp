@@ -4,6 +4,7 @@
 
 #include "bench/cases.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,14 +28,20 @@ struct ClockReport {
   std::string failure;  // why the device's clock could not be looked at; empty if it was
 };
 
+/// A launch that takes at least half of `seconds`: the number of rounds is derived from `known`,
+/// which a busy machine may have made slow, and raised until that is so. Of some tries the last.
+ClockPoint launch_of(double seconds, ClockPoint known,
+                     const std::function<ClockPoint(std::size_t)>& measure_rounds);
+
 /// A few launches where `thorough` is false (some tens of milliseconds), else lengths from a tenth
 /// of a millisecond to 50. Never throws. Without a device only the host's clock is looked at.
 ClockReport test_clocks(Machine& machine, bool thorough);
 
-/// Whether events and wall time agree within 3 % for every launch of more than a millisecond.
+/// Whether events and wall time agree within 3 % for every launch of more than a millisecond. Not
+/// if a device had no such launch.
 bool agree(const ClockReport& report);
 
-/// One line for the context: "ok: …" or "failed: …".
+/// One line for the context: "ok: …", "failed: …" or "not tested: …".
 std::string summary(const ClockReport& report);
 /// The table that --selftest prints.
 std::string table(const ClockReport& report);

@@ -115,7 +115,10 @@ void Suite::register_row(const std::string& family, std::size_t n, bool by_event
   auto* const benchmark = benchmark::RegisterBenchmark(family.c_str(), std::move(measure));
   benchmark->ArgName("n")->Arg(static_cast<std::int64_t>(n))->Unit(benchmark::kMicrosecond);
   by_events ? benchmark->UseManualTime() : benchmark->UseRealTime();
-  if (selected(options_.filter, row_name(family, n, by_events))) ++selected_rows_;
+  const std::string name = row_name(family, n, by_events);
+  if (!selected(options_.filter, name)) return;
+  ++selected_rows_;
+  if (selected(options_.accuracy.value_or(""), name)) ++asked_for_;
 }
 
 void Suite::measure(benchmark::State& state, const Row& row) {

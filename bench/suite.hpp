@@ -51,6 +51,9 @@ class Suite {
   /// With `gpu` false only the rows of the CPU side exist.
   void register_rows(bool gpu);
 
+  /// How many of them the flags name; the yardstick of --accuracy alone is none.
+  [[nodiscard]] int asked_for() const { return asked_for_; }
+
   /// Why the kernels that were measured took what they took; see bench/explain.
   std::string explanation();
 
@@ -96,6 +99,7 @@ class Suite {
   Forecast forecast_;
   std::set<std::string> held_again_;  // rows that beat their peak once
   int selected_rows_ = 0;
+  int asked_for_ = 0;
   int started_rows_ = 0;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };

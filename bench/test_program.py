@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = os.environ.get("BENCH", str(ROOT / "build/ci/bench"))
 FAST = "--benchmark_min_time=0.01"
+IKJ = ("--n=17", "--benchmark_filter=CPU/Ikj/")
 NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent/"}
 ACCURACY = "--accuracy=SGEMM/(CPU/Packed|GPU/(Naive|Tile16))/"
 CONTEXT_KEYS = """suite_version git_sha git_dirty build_type compiler cxx_flags benchmark_version
@@ -92,11 +93,17 @@ def test_filters_select_what_they_say(pattern, expected):
         ("--n=many", "many"),
         ("--n=1000000000", "1000000000"),
         ("--n=256,x", "x"),
+        ("--n=0x10", "0x10"),
+        ("--n=", "--n= needs a value"),
+        ("--device=", "--device= needs a value"),
         ("--threads=0", "--threads"),
         ("--cache=warm", "--cache"),
         ("--explain=Tile(", "no regular expression"),
         ("--accuracy=Tile(", "no regular expression"),
-        ("--budget=-1", "--budget"),
+        ("--budget=-1", "no number of seconds"),
+        ("--budget=nan", "no number of seconds"),
+        ("--budget=inf", "no number of seconds"),
+        ("--budget=1,5", "no number of seconds"),
         ("--device=nonsense", "there are:"),
         ("--kernels=/nonexistent", "/nonexistent"),
         ("--batch=0", "--batch"),
@@ -108,6 +115,8 @@ def test_filters_select_what_they_say(pattern, expected):
         ("--benchmark_out_format=xml", "expected one of"),
         ("--benchmark_out=/nonexistent/x.json", "cannot be written"),
         ("--benchmark_out=/tmp", "is a folder"),
+        ("--benchmark_repetitions=0", "whole number from 1"),
+        ("--benchmark_repetitions=x", "whole number from 1"),
     ],
 )
 def test_bad_usage_is_one_sentence_and_code_2(flag, words):
@@ -117,17 +126,51 @@ def test_bad_usage_is_one_sentence_and_code_2(flag, words):
     assert done.stdout == ""
 
 
+def test_an_empty_value_does_not_swallow_the_next_flag():
+    done = bench("--threads=", "--benchmark_list_tests")
+    assert done.returncode == 2 and "--threads= needs a value" in done.stderr
+
+
+def test_numbers_are_decimal():
+    listed = bench("--benchmark_list_tests", "--n=010", "--benchmark_filter=CPU/Ikj/").stdout
+    assert listed.split() == ["SGEMM/CPU/Ikj/n:10/real_time"]
+
+
+@pytest.mark.parametrize("flag", ["--bogus", "foo", "--benchmark_bogus"])
+def test_no_mode_ignores_what_it_does_not_know(flag):
+    for mode in ("--list_devices", "--selftest", "--benchmark_list_tests"):
+        done = bench(mode, flag)
+        assert done.returncode == 2 and flag in done.stderr
+
+
 def test_help_names_our_flags():
     done = bench("--help")
     assert done.returncode == 0
+    assert re.search(r"--n .*\b256,512,1024,2048\b", done.stdout)
     for flag in ("--device", "--list_devices", "--n", "--threads", "--budget", "--kernels"):
         assert flag in done.stdout
 
 
-def test_a_filter_that_matches_nothing_is_code_1_and_leaves_no_file(tmp_path):
-    found, done = rows(tmp_path, "--benchmark_filter=Nope")
-    assert done.returncode == 1 and "matches no row" in done.stderr
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--benchmark_filter=Nope"], "--benchmark_filter=Nope matches no row;"),
+        (["--explain=Nope"], "--explain=Nope matches no kernel; only a device's kernels"),
+        (["--explain=CPU"], "--explain=CPU matches no kernel; only a device's kernels"),
+        (["--accuracy=Nope"], "--accuracy=Nope matches no row;"),
+        (
+            ["--accuracy", "--benchmark_filter=Nope"],
+            "--accuracy=all matches no row that --benchmark_filter=Nope lets through;",
+        ),
+    ],
+    ids=str,
+)
+def test_flags_that_match_nothing_are_named_with_code_1_and_leave_no_file(tmp_path, flags, words):
+    found, done = rows(tmp_path, *flags)
+    assert done.returncode == 1 and words in done.stderr and done.stdout == ""
     assert list(tmp_path.iterdir()) == [] and not found
+    listed = bench("--benchmark_list_tests", *flags)
+    assert listed.returncode == 1 and words in listed.stderr
 
 
 @pytest.mark.parametrize("form", ["0.01", "0.01s"])
@@ -136,11 +179,93 @@ def test_min_time_is_taken_in_both_forms(form):
     assert done.returncode == 0, done.stderr
 
 
+# Where the results go
+
+
+@pytest.mark.parametrize(
+    "flag", ["--bogus", "--device=bogus", "--peers=bogus", "--selftest", "--benchmark_list_tests"]
+)
+def test_a_run_that_measures_nothing_leaves_no_file(tmp_path, flag):
+    bench(flag, f"--benchmark_out={tmp_path / 'x.json'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("nowhere/x.json")
+    for path in (pipe, link):
+        done = bench(FAST, *IKJ, f"--benchmark_out={path}")
+        assert done.returncode == 2 and "is no regular file" in done.stderr
+    assert pipe.is_fifo() and link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, pipe]
+
+
+def test_a_link_stays_and_its_target_gets_the_results(tmp_path):
+    target = tmp_path / "data" / "real.json"
+    target.parent.mkdir()
+    target.write_text("old")
+    (tmp_path / "run.json").symlink_to("data/real.json")
+    found, done = rows(tmp_path, *IKJ)
+    assert done.returncode == 0 and len(found) == 1
+    assert (tmp_path / "run.json").is_symlink() and "Ikj" in target.read_text()
+
+
+def test_a_full_disk_is_no_result(tmp_path):
+    (tmp_path / "run.json").write_text("the last result")
+    (tmp_path / "run.json.partial").symlink_to("/dev/full")
+    done = bench(FAST, *IKJ, f"--benchmark_out={tmp_path / 'run.json'}")
+    assert done.returncode == 1 and "run.json.partial" in done.stderr
+    assert (tmp_path / "run.json").read_text() == "the last result"
+    for flags in (IKJ, ["--benchmark_list_tests"], ["--help"], ["--list_devices"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [BENCH, FAST, *flags], stdout=full, stderr=subprocess.PIPE, check=False
+            )
+        assert done.returncode == 1 and b"written to its end" in done.stderr
+
+
+def test_bench_sh_runs_where_its_caller_is(tmp_path):
+    clone, caller = tmp_path / "clone", tmp_path / "caller"
+    program, dpkg = clone / "build/release/bench", clone / "bin/dpkg-query"
+    for folder in (clone / "tools", clone / ".venv", program.parent, dpkg.parent, caller):
+        folder.mkdir(parents=True)
+    for name in ("bench.sh", "setup.sh", "requirements.txt"):
+        shutil.copy(ROOT / "tools" / name, clone / "tools")
+    shutil.copy(ROOT / "tools/requirements.txt", clone / ".venv")
+    (program.parent / "build.ninja").touch()
+    for tool, text in ((dpkg, "echo installed"), (dpkg.parent / "cmake", ""), (program, "pwd")):
+        tool.write_text(f"#!/bin/sh\n{text}\n")
+        tool.chmod(0o755)
+    done = subprocess.run(
+        [clone / "tools/bench.sh"],
+        cwd=caller,
+        env={**os.environ, "PATH": f"{dpkg.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{caller}\n"
+
+
 # Results
 
 
-def test_context_counters_and_clocks(tmp_path):
-    found, done = rows(tmp_path, "--n=100", env={"LC_ALL": "de_DE.UTF-8"})
+@pytest.fixture(scope="session")
+def comma(tmp_path_factory):
+    """The environment of a decimal comma: a locale built here, as few systems have it."""
+    folder = tmp_path_factory.mktemp("locales")
+    command = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(folder / "de_DE.UTF-8")]
+    subprocess.run(command, capture_output=True, check=False)
+    env = {"LOCPATH": str(folder), "LC_ALL": "de_DE.UTF-8"}
+    point = subprocess.check_output(["locale", "decimal_point"], env={**os.environ, **env})
+    if point != b",\n":
+        pytest.skip("localedef finds no sources of de_DE; install the package locales")
+    return env
+
+
+def test_context_counters_and_clocks(tmp_path, comma):
+    found, done = rows(tmp_path, "--n=100", env=comma)
     assert done.returncode == 0, done.stdout + done.stderr
     context = json.loads((tmp_path / "run.json").read_text())["context"]
     assert [key for key in CONTEXT_KEYS.split() if not isinstance(context.get(key), str)] == []
@@ -162,10 +287,8 @@ def test_context_counters_and_clocks(tmp_path):
         assert name.endswith("/manual_time" if on_events else "/real_time")
 
 
-def test_explain_names_a_bound_for_every_kernel(tmp_path):
-    done = bench(
-        FAST, "--n=128", "--explain=SGEMM/GPU/(Tile16|CachedRow)/", env={"LC_ALL": "de_DE.UTF-8"}
-    )
+def test_explain_names_a_bound_for_every_kernel(comma):
+    done = bench(FAST, "--n=128", "--explain=SGEMM/GPU/(Tile16|CachedRow)/", env=comma)
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith("SGEMM")]
     assert [line.split()[0] for line in lines] == ["SGEMM/GPU/CachedRow", "SGEMM/GPU/Tile16"]
@@ -173,8 +296,8 @@ def test_explain_names_a_bound_for_every_kernel(tmp_path):
     assert re.search(r"Tile16 +128 .* 2048 ", done.stdout)  # the bytes of its local memory
 
 
-def test_accuracy_holds_rows_against_eigen():
-    done = bench(FAST, "--n=33", ACCURACY, env={"LC_ALL": "de_DE.UTF-8"})
+def test_accuracy_holds_rows_against_eigen(comma):
+    done = bench(FAST, "--n=33", ACCURACY, env=comma)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("SGEMM")]
     names = ["CPU/Packed", "CPU/Eigen", "GPU/Naive", "GPU/Tile16"]
@@ -264,10 +387,12 @@ def test_operands_beyond_the_hosts_memory_are_a_skip(tmp_path):
     assert done.returncode == 0 and "take 120.3 GB of the host's memory" in text
 
 
-def test_sigterm_leaves_no_half_result_under_the_real_name(tmp_path):
+@pytest.mark.parametrize("to_file", [True, False])
+def test_sigterm_leaves_no_half_result_under_the_real_name(tmp_path, to_file):
     out = tmp_path / "x.json"
+    flags = [f"--benchmark_out={out}"] if to_file else []
     process = subprocess.Popen(
-        [BENCH, f"--benchmark_out={out}", "--benchmark_min_time=1"],
+        [BENCH, "--benchmark_min_time=1", *flags],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -278,7 +403,21 @@ def test_sigterm_leaves_no_half_result_under_the_real_name(tmp_path):
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGTERM
     assert "interrupted" in stderr
-    assert not out.exists() and (tmp_path / "x.json.partial").exists()
+    assert (f"stays in {out}.partial" in stderr) == ("partial" in stderr) == to_file
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json.partial"] * to_file
+
+
+def test_sigterm_before_the_first_device_was_asked_says_so(tmp_path):
+    vendor = tmp_path / "slow.icd"  # the loader waits for somebody to write into it
+    os.mkfifo(vendor)
+    process = subprocess.Popen(
+        [BENCH], stderr=subprocess.PIPE, env={**os.environ, "OCL_ICD_VENDORS": f"{tmp_path}/"}
+    )
+    with vendor.open("wb"):  # waits for the program in its turn
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert stderr == b"\nbench: interrupted\n"
 
 
 def test_progress_appears_on_a_terminal_only():
@@ -290,6 +429,31 @@ def test_progress_appears_on_a_terminal_only():
     assert "[1/1]" not in bench(*flags[1:]).stderr
 
 
+def on_a_terminal(*flags, env=None):
+    """What the program shows where its results go to a terminal."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", **(env or {})}
+    subprocess.run(
+        [BENCH, FAST, *flags], stdout=theirs, stderr=subprocess.DEVNULL, env=env, check=True
+    )
+    os.close(theirs)
+    return os.read(ours, 65536).decode()
+
+
+def test_no_color_is_respected():
+    assert "\033[" in on_a_terminal(*IKJ, env={"NO_COLOR": ""})
+    assert "\033[" not in on_a_terminal(*IKJ, env={"NO_COLOR": "1"})
+    assert "\033[" in on_a_terminal(*IKJ, "--benchmark_color=true", env={"NO_COLOR": "1"})
+
+
+def test_the_console_calls_a_skipped_row_skipped():
+    flags = ("--n=17", "--benchmark_filter=GPU/Tile(16|32)/n", "--benchmark_repetitions=2")
+    done = bench(FAST, *flags, env={"POCL_MAX_WORK_GROUP_SIZE": "256"})
+    assert done.returncode == 0 and "ERROR" not in done.stdout
+    line = r"(?m)^SGEMM/GPU/Tile32/n:17/\S+ +skipped: needs .*work-items in a work-group"
+    assert re.search(line, done.stdout), done.stdout
+
+
 # Devices, played by PoCL's environment
 
 
@@ -297,9 +461,11 @@ def test_without_opencl_the_cpu_rows_run(tmp_path):
     found, done = rows(tmp_path, "--n=17", env=NO_OPENCL)
     assert done.returncode == 0 and "no OpenCL device" in done.stderr
     assert found and all("/CPU/" in name for name in found)
-    assert bench("--list_devices", env=NO_OPENCL).returncode == 1
-    assert bench("--device=0", env=NO_OPENCL).returncode == 2
-    assert bench("--benchmark_filter=GPU", env=NO_OPENCL).returncode == 1
+    for flag, code in (("--list_devices", 1), ("--device=0", 2), ("--benchmark_filter=GPU", 1)):
+        done = bench(flag, env=NO_OPENCL)
+        assert done.returncode == code and "no platform; install pocl-opencl-icd" in done.stderr
+    done = bench("--explain", env=NO_OPENCL)
+    assert done.returncode == 1 and "--explain=all matches no kernel, because" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -308,6 +474,9 @@ def test_without_opencl_the_cpu_rows_run(tmp_path):
 def test_a_platform_without_devices_is_no_error(tmp_path, env):
     found, done = rows(tmp_path, "--n=17", "--benchmark_filter=Ikj", env=env)
     assert done.returncode == 0 and "SGEMM/CPU/Ikj/n:17/real_time" in found
+    for said in (done, bench("--list_devices", env=env), bench("--device=0", env=env)):
+        assert "the platform Portable Computing Language has none" in said.stderr
+        assert next(iter(env)) in said.stderr and "install" not in said.stderr
 
 
 def test_two_devices_of_one_name():
@@ -315,7 +484,7 @@ def test_two_devices_of_one_name():
     listed = bench("--list_devices", env=env)
     if len(listed.stdout.splitlines()) != 2:
         pytest.skip("this PoCL names its CPU devices otherwise")
-    for wanted in ("1", "pthread", "Portable Computing Language / "):
+    for wanted in ("1", "pthread", " portable COMPUTING Language / "):
         done = bench(FAST, "--n=17", "--benchmark_filter=GPU/Naive", f"--device={wanted}", env=env)
         assert done.returncode == 0, done.stderr
     assert bench("--device=2", env=env).returncode == 2

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace gpu {
@@ -23,6 +24,8 @@ constexpr std::size_t kHopperLocalBytes = 227UL * 1024;
 // A work-item's private memory on NVIDIA ("local memory" in CUDA's words).
 constexpr std::size_t kNvidiaPrivatePerItem = 512UL * 1024;
 
+constexpr std::string_view kPocl = "Portable Computing Language";
+
 std::size_t stack_bytes() {
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 8UL << 20U;
@@ -33,6 +36,14 @@ std::string trimmed(std::string text) {
   const auto last = text.find_last_not_of(std::string("\0 \n", 3));
   text.erase(last == std::string::npos ? 0 : last + 1);
   return text;
+}
+
+// Without spaces around it and in small letters: what is compared.
+std::string folded(std::string_view text) {
+  const auto first = std::min(text.find_first_not_of(' '), text.size());
+  std::string word = trimmed(std::string(text.substr(first)));
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  return word;
 }
 
 std::string type_name(cl_device_type type) {
@@ -49,17 +60,21 @@ int capability(const cl::Device& device) {
   return static_cast<int>(major * 10 + minor);
 }
 
-}  // namespace
-
-std::vector<cl::Device> devices() {
-  std::vector<cl::Platform> platforms;
+std::vector<cl::Platform> platforms() {
+  std::vector<cl::Platform> all;
   try {
-    cl::Platform::get(&platforms);
+    cl::Platform::get(&all);
   } catch (const cl::Error&) {
     return {};  // CL_PLATFORM_NOT_FOUND_KHR: a loader without drivers
   }
+  return all;
+}
+
+}  // namespace
+
+std::vector<cl::Device> devices() {
   std::vector<cl::Device> all;
-  for (const auto& platform : platforms) {
+  for (const auto& platform : platforms()) {
     std::vector<cl::Device> some;
     try {
       platform.getDevices(CL_DEVICE_TYPE_ALL, &some);
@@ -69,6 +84,19 @@ std::vector<cl::Device> devices() {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
+}
+
+std::string why_no_devices() {
+  std::string names;
+  for (const auto& platform : platforms())
+    names += (names.empty() ? "" : ", ") + trimmed(platform.getInfo<CL_PLATFORM_NAME>());
+  if (names.empty()) return "there is no platform; install pocl-opencl-icd for one";
+  std::string text = fmt::format("the platform {} has none", names);
+  if (names.find(kPocl) != std::string::npos)
+    text +=
+        "; PoCL hides its own where its cache folder (POCL_CACHE_DIR, or pocl/kcache below "
+        "~/.cache) cannot be written, or where POCL_DEVICES names none of them";
+  return text;
 }
 
 DeviceInfo describe(const cl::Device& device) {
@@ -122,21 +150,22 @@ std::string label(const cl::Device& device) {
 }
 
 cl::Device choose(std::span<const cl::Device> all, std::string_view wanted) {
-  if (all.empty()) throw NoSuchDevice("there is no OpenCL device; install pocl-opencl-icd");
-  if (wanted.empty()) {
+  if (all.empty()) throw NoSuchDevice("no OpenCL device: " + why_no_devices());
+  const std::string word = folded(wanted);
+  if (word.empty()) {
     const auto gpu = std::find_if(all.begin(), all.end(), [](const cl::Device& d) {
       return (d.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_GPU) != 0;
     });
     return gpu == all.end() ? all.front() : *gpu;
   }
   std::size_t index = 0;
-  const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), index);
-  const bool is_index = error == std::errc() && end == wanted.data() + wanted.size();
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), index);
+  const bool is_index = error == std::errc() && end == word.data() + word.size();
   if (is_index && index < all.size()) return all[index];
   std::string known;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string text = label(all[i]);
-    if (!is_index && text.find(wanted) != std::string::npos) return all[i];
+    if (!is_index && folded(text).find(word) != std::string::npos) return all[i];
     known += fmt::format("\n  {}  {}", i, text);
   }
   throw NoSuchDevice(fmt::format("no OpenCL device matches \"{}\"; there are:{}", wanted, known));

@@ -41,6 +41,9 @@ struct PciAddress {
 /// All devices of all platforms, in the loader's order; empty where there is no OpenCL at all.
 std::vector<cl::Device> devices();
 
+/// Why devices() is empty, and what to do: "there is no platform; install …".
+std::string why_no_devices();
+
 DeviceInfo describe(const cl::Device& device);
 Limits limits(const cl::Device& device);
 
@@ -50,8 +53,9 @@ std::optional<PciAddress> pci_address(const cl::Device& device);
 /// "platform / device", what --device matches against.
 std::string label(const cl::Device& device);
 
-/// `wanted` is an index into `all` or a substring of a label; empty takes the first GPU, else the
-/// first device. Of several matches the first is taken. Throws NoSuchDevice.
+/// `wanted` is an index into `all` or a substring of a label, in letters of either case; empty
+/// takes the first GPU, else the first device. Of several matches the first is taken. Spaces around
+/// it do not count. Throws NoSuchDevice.
 cl::Device choose(std::span<const cl::Device> all, std::string_view wanted);
 
 /// "clEnqueueNDRangeKernel failed with CL_OUT_OF_RESOURCES (-5)".

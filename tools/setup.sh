@@ -10,7 +10,8 @@ BUILD_PACKAGES=(
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev pocl-opencl-icd
 )
 PYTHON_PACKAGES=(python3 python3-venv)
-TEST_PACKAGES=(clang clang-tidy libclang-rt-dev libomp-dev oclgrind shellcheck libclblast1)
+# locales: the sources of a locale with a decimal comma, which the tests build.
+TEST_PACKAGES=(clang clang-tidy libclang-rt-dev libomp-dev oclgrind shellcheck libclblast1 locales)
 # For the tests of the dashboard. Ubuntu has them as snaps only: there these tests are skipped.
 BROWSER_PACKAGES=(chromium chromium-driver)
 
