@@ -45,13 +45,17 @@ def rungs(launches: Sequence[Launch], op: str, n: int) -> list[Rung]:
 
 
 def _rung(key: tuple[str, str], rows: Sequence[Row], whole: Sequence[Row]) -> Rung:
-    times = [row.seconds for row in rows if row.seconds is not None]
-    reason = next((row.message for row in rows if row.seconds is None), "")
-    if not times or reason:
+    measured = [row for row in rows if row.seconds is not None]
+    missing = [row for row in rows if row.seconds is None]
+    # A failure stands whatever else was measured; what one run skipped, another may have measured.
+    failed = [row for row in missing if row.status != "skipped"]
+    if failed or not measured:
+        reason = (failed or missing)[0].message
         return Rung(*key, None, None, None, reason.removeprefix("skipped: ").split(";")[0])
-    gflops = median(row.counters.get("GFLOP/s") or 0.0 for row in rows)
+    gflops = median(row.counters.get("GFLOP/s") or 0.0 for row in measured)
     end_to_end = [row.seconds for row in whole if row.seconds is not None]
-    return Rung(*key, median(times), gflops, median(end_to_end) if end_to_end else None)
+    seconds = median(row.seconds for row in measured)
+    return Rung(*key, seconds, gflops, median(end_to_end) if end_to_end else None)
 
 
 def table(ladder: Sequence[Rung], op: str) -> str:

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from documents import TOOLS
+from documents import TOOLS, entry
 from test_advise import launch, peaks, repeated
 
 from benchkit import advice, ladder, ladder_chart, pictures, reading, roofline
@@ -58,6 +58,20 @@ def test_libraries_stand_with_their_side():
     assert sides == sorted(sides) and len(sides) == 9
     names = [rung.variant for rung in rungs(RUN)[1024]]
     assert names.index("PeerOneDNN") < names.index("Base") < names.index("PeerCuBLAS")
+
+
+def test_what_one_run_skipped_another_may_have_measured_but_a_failure_stands():
+    name = "SGEMM/CPU/NaiveIjk/n:1024/real_time"
+    refused = {"error_occurred": True, "real_time": 0.0}
+    skip = launch([entry(name, error_message="skipped: predicted 40 s", **refused)])
+    wrong = launch([entry(name, error_message="failed: wrong result", **refused)])
+    measured = launch([entry(name, 0.5, **{"GFLOP/s": 4.0})])
+    (rung,) = ladder.rungs([skip, measured], "SGEMM", 1024)
+    assert (rung.seconds, rung.gflops, rung.reason) == (0.5, 4.0, "")
+    (rung,) = ladder.rungs([skip], "SGEMM", 1024)
+    assert rung.seconds is None and rung.reason == "predicted 40 s"
+    (rung,) = ladder.rungs([measured, wrong], "SGEMM", 1024)
+    assert rung.seconds is None and rung.reason == "wrong result"
 
 
 @pytest.mark.parametrize(
