@@ -156,6 +156,18 @@ def test_ctrl_c_keeps_what_was_measured(programs, tmp_path: Path, asked: bool) -
     assert not list(keep.rglob("*.partial"))
 
 
+@pytest.fixture
+def heeded():
+    """Both signals do something, also where these tests are a job in the background of a shell."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
+
+
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moment", ["before", "started", "ended"])
 def test_no_moment_is_too_early_or_too_late_to_interrupt(
