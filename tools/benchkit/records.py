@@ -54,16 +54,9 @@ def document(report: Report, shown: Sequence[Verdict]) -> dict[str, Any]:
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
-    fields = verdict.base.fields
     return {
         "name": verdict.key,
-        "op": fields.op,
-        "side": fields.side,
-        "variant": fields.variant,
-        "end_to_end": fields.end_to_end,
-        "n": fields.n,
-        "clock": fields.clock,
-        "params": fields.params,
+        **asdict(verdict.base.fields),
         "metric": verdict.metric,
         "verdict": verdict.word,
         "reason": verdict.reason,
