@@ -13,7 +13,7 @@ struct Ledger {
 };
 
 /// The counter by which a row says how many products were really timed, where the library believes
-/// in more (see suite.cpp); taken out again by the reporter.
+/// in more (see timing.cpp); taken out again by the reporter.
 inline constexpr const char* kLaunches = "launches";
 
 /// Passes everything on to `inner`, with the iterations of each run set to its launches, and counts

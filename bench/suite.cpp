@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <new>
+#include <stdexcept>
 
 namespace bench {
 
